@@ -63,6 +63,7 @@ def all_of(incoming: DataFrame, way: Way) -> DataFrame:
     A second form of `rules.initialization_rule.decide`.
     """
     new, version = F.col("origin").isNull(), ever(way.origin)
+    agreed = F.col("agreed")
     made: dict[str, object] = {
         "origin": version.origin,
         "changed_at": version.changed_at,
@@ -73,11 +74,11 @@ def all_of(incoming: DataFrame, way: Way) -> DataFrame:
     with_versions = (
         {name: F.coalesce(name, F.lit(value)) for name, value in made.items()} if way.announced else {}
     )
-    verdict = F.lit("apply") if way.announced else F.when(new, "insert").otherwise("apply")
-    # Told again, an agreed version would be what others have forgotten: its row has none, and its tombstone is nothing.
-    shared = incoming.where(~F.col("out_of_scope") & ~(F.col("agreed") & F.col("deleted")))
-    known = {name: F.when(~F.col("agreed"), F.col(name)) for name in made}
-    told = shared.withColumns({**known, "born": F.col("born") & ~F.col("agreed")})
+    verdict = F.lit("apply") if way.announced else F.when(new | agreed, "insert").otherwise("apply")
+    # Told again, an agreed version would be what others have forgotten: none is announced, and no tombstone brought.
+    shared = incoming.where(~F.col("out_of_scope") & ~(agreed & F.col("deleted")))
+    known = {name: F.when(~agreed, F.col(name)) for name in made} if way.announced else {}
+    told = shared.withColumns({**known, "born": F.col("born") & ~agreed})
     return told.withColumns({"verdict": verdict, **nothing, **with_versions}).drop(*ASIDE)
 
 

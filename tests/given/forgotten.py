@@ -28,8 +28,8 @@ def versions(site: Site, table: str = "public.book") -> list[tuple[int, bool]]:
     return site.rows(f'SELECT id, agreed FROM concord."{table}" ORDER BY id')
 
 
-def remembered(network: Network) -> dict[str, list[tuple[int, bool]]]:
-    return {site.name: versions(site) for site in network.sites}
+def remembered(network: Network, table: str = "public.book") -> dict[str, list[tuple[int, bool]]]:
+    return {site.name: versions(site, table) for site in network.sites}
 
 
 def linked(network: Network) -> None:

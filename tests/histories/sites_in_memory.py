@@ -358,6 +358,9 @@ class Reunion:
         if version is None:
             way.target.put(key, content, None)
             return
+        if verdict == "insert":
+            way.target.put(key, content, Shadow(version, way.source.name, number, agreed=True))
+            return
         each = Incoming(key, content, replace(version, deleted=content is None))
         if verdict == "apply":
             way._apply(each, number, over=standing)

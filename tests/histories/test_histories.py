@@ -93,6 +93,19 @@ def test_a_script_repeats_its_life(seed: str) -> None:
     assert live(found).copies == live(found).copies
 
 
+def test_a_site_that_joins_takes_over_what_another_holds_and_has_not_agreed_to_forget() -> None:
+    """I12: Paris has begun an edit of Oslo's insert, which Oslo has agreed to forget when Seoul joins it."""
+    steps = (
+        ("put", "oslo", 1),
+        ("settle",),
+        ("late", "paris", ((1, True),)),
+        ("forget",),
+        ("join", "oslo"),
+    )
+    priorities = {"oslo": 1, "paris": 2, "seoul": 1}
+    assert set(live(Script(("oslo", "paris"), (("oslo", "paris"),), priorities, steps)).copies) == {*priorities}
+
+
 # The checker is checked: ways of doing it wrong are planted, and must be found.
 
 Plant = Callable[[pytest.MonkeyPatch], None]

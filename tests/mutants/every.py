@@ -28,7 +28,7 @@ from tests.mutants.replications import REPLICATIONS
 from tests.mutants.runs import RUNS
 from tests.mutants.same_thing import SAME_THING
 from tests.mutants.second_forms import SECOND_FORMS
-from tests.mutants.told_inserts import TOLD_INSERTS
+from tests.mutants.told_versions import TOLD_VERSIONS
 from tests.mutants.topologies import TOPOLOGIES
 from tests.mutants.waiting import WAITING
 
@@ -42,7 +42,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "backfill": BACKFILL,
     "publisher_rules": PUBLISHER_RULES,
     "reinitialization": REINITIALIZATION,
-    "told_inserts": TOLD_INSERTS,
+    "told_versions": TOLD_VERSIONS,
     "topologies": TOPOLOGIES,
     "histories": HISTORIES,
     "forgetting": FORGETTING,

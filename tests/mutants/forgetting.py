@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.mutants.planted import POSTGRESQL, Mutant
 
 LIVING = "tests/databases/postgresql/upkeep/test_living.py"
+AGREED = "tests/link/initialization/test_agreed_versions.py"
+RULE = "tests/rules/test_initialization_rule.py"
 MEMORY = "tests/histories/test_histories.py"
 
 FORGETTING = (
@@ -21,6 +23,62 @@ FORGETTING = (
         'bool(version.get("agreed"))',
         "False",
         f"{LIVING} -k adds_up_though",
+    ),
+    Mutant(
+        "a site that joins is loaded without the versions that others have agreed to forget",
+        f"{POSTGRESQL}/initialize/load_copy.py",
+        " AND NOT (p.agreed AND {gone})",
+        " AND NOT p.agreed",
+        f"{AGREED} -k second_insert",
+    ),
+    Mutant(
+        "an agreed version that is loaded has to be forgotten anew",
+        f"{POSTGRESQL}/initialize/load_copy.py",
+        '"vector", "agreed")',
+        '"vector")',
+        f"{AGREED} -k as_agreed",
+    ),
+    Mutant(
+        "a site is merged without the versions that others have agreed to forget",
+        "plugins/concord/rules/initialization_rule.py",
+        "        if _stays_agreed(incoming, present, way, same=same):\n",
+        "        if False:\n",
+        f"{AGREED} -k second_insert",
+    ),
+    Mutant(
+        "an agreed version that comes by a merge has to be forgotten anew",
+        f"{POSTGRESQL}/initialize/chunk.py",
+        "s.concord_born, true, {literal(source)}",
+        "s.concord_born, false, {literal(source)}",
+        f"{AGREED} -k as_agreed",
+    ),
+    Mutant(
+        "a site with equal rows is told nothing of what others have agreed to forget",
+        f"{POSTGRESQL}/initialize/told_versions.py",
+        "(p.born OR p.agreed) AND",
+        "p.born AND NOT p.agreed AND",
+        f"{AGREED} -k second_insert",
+    ),
+    Mutant(
+        "what others have agreed to forget is told as if nobody had",
+        f"{POSTGRESQL}/initialize/told_versions.py",
+        "v.born, v.agreed,",
+        "v.born, false,",
+        f"{AGREED} -k as_agreed",
+    ),
+    Mutant(
+        "an agreed version is brought to where others listen",
+        "plugins/concord/rules/initialization_rule.py",
+        "not (way.announced or way.source_stale)",
+        "not way.source_stale",
+        f"{RULE} -k nobody_else",
+    ),
+    Mutant(
+        "a restored site brings back an agreed version",
+        "plugins/concord/rules/initialization_rule.py",
+        "not (way.announced or way.source_stale)",
+        "not way.announced",
+        f"{RULE} -k nobody_else",
     ),
     Mutant(
         "an agreed version is the common one of a row that was inserted since",

@@ -151,9 +151,23 @@ SECOND_FORMS = (
     Mutant(
         "Spark loads rows that have left the filter",
         f"{STEPS}/initialized_rows.py",
-        'shared = incoming.where(~F.col("out_of_scope") & ~(F.col("agreed") & F.col("deleted")))',
-        'shared = incoming.where(~(F.col("agreed") & F.col("deleted")))',
+        'shared = incoming.where(~F.col("out_of_scope") & ~(agreed & F.col("deleted")))',
+        'shared = incoming.where(~(agreed & F.col("deleted")))',
         f"{LOAD} -k spark_loads",
+    ),
+    Mutant(
+        "Spark announces the row of an agreed version",
+        f"{STEPS}/initialized_rows.py",
+        'F.when(new | agreed, "insert")',
+        'F.when(new, "insert")',
+        f"{LOAD} -k spark_loads",
+    ),
+    Mutant(
+        "a tombstone that all have agreed to forget is loaded from COPY to COPY",
+        f"{POSTGRESQL}/initialize/load_copy.py",
+        " AND NOT (p.agreed AND {gone})",
+        "",
+        f"{LOAD} -k copy_to_copy",
     ),
     Mutant(
         "Spark lets a text pass that is one longer than the type",

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concord.rules.initialization_rule import Side, Verdict, Way, decide
+from concord.rules.initialization_rule import Side, Verdict, Way, decide, ever
 from concord.rules.policy import Policy
 from concord.versions.row_version import ABSENT, RowVersion, unite
 
@@ -167,3 +168,36 @@ def test_a_state_that_is_forced_over_a_version_has_seen_all_that_it_had_seen() -
     assert verdict.version is not None
     assert verdict.version.vector == {"oslo#1": (7, 1), "rome#1": (9, 0)}
     assert verdict.version.includes(present)
+
+
+AGREED = RowVersion("oslo#1", 7, 0, {"oslo#1": (7, 0)})
+NO_ROW, EQUAL_ROW = Side(ABSENT, exists=False), Side(ABSENT, exists=True)
+
+
+@pytest.mark.parametrize("present", [NO_ROW, EQUAL_ROW], ids=["no row", "the same row"])
+def test_an_agreed_version_of_a_row_stays_agreed_where_nobody_listens(present: Side) -> None:
+    """Rule 10: a third site may not have agreed yet."""
+    verdict = decide(
+        Side(AGREED, exists=True, agreed=True),
+        present,
+        Way("london#1", fresh=True, named=True),
+        Policy().bound({}),
+        same=present.exists,
+    )
+    assert verdict == Verdict("insert", AGREED)
+
+
+@pytest.mark.parametrize(
+    ("incoming", "present", "way"),
+    [
+        (Side(replace(AGREED, deleted=True), exists=False, agreed=True), NO_ROW, {}),
+        (Side(AGREED, exists=True, agreed=True), NO_ROW, {"announced": True}),
+        (Side(AGREED, exists=True, agreed=True), EQUAL_ROW, {"source_stale": True}),
+    ],
+    ids=["of a deleted row", "where others listen", "at a restored site"],
+)
+def test_an_agreed_version_is_told_to_nobody_else(incoming: Side, present: Side, way: dict[str, bool]) -> None:
+    """Rule 10: others may have forgotten it."""
+    asked = Way("london#1", fresh=False, named=True, **way)
+    verdict = decide(incoming, present, asked, Policy().bound({}), same=present.exists)
+    assert verdict is None or verdict == Verdict("apply", ever("london#1"))

@@ -65,7 +65,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The staged rows: `insert` takes the row without a version; the others are those of a link."""
+    """The staged rows: `insert` takes a row that no link has to tell of, without a version, or with an agreed one,
+    which stays agreed. The others are those of a link."""
 
     verdict: str
     version: RowVersion | None = None
@@ -78,12 +79,21 @@ def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: boo
     if incoming.left and not present.exists:
         return None
     if incoming.agreed and present.version.is_absent:
+        if _stays_agreed(incoming, present, way, same=same):
+            return Verdict("insert", incoming.version)
         incoming = replace(incoming, version=ABSENT)  # told again, it would be what others have forgotten
     if incoming.version.is_absent:
         return _without_version(incoming, present, way, same=same)
     if present.version.is_absent:
         return _over_no_version(incoming, present, way, same=same)
     return _between_versions(incoming, present, way, chains, same=same)
+
+
+def _stays_agreed(incoming: Side, present: Side, way: Way, *, same: bool) -> bool:
+    """May the target know the version as the source does? A third site may not have agreed yet. What is edited there
+    remembers who inserted the row, and must not meet it without any version (rule 10)."""
+    alike = same or not present.exists
+    return incoming.exists and alike and not (way.announced or way.source_stale)
 
 
 def _without_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:

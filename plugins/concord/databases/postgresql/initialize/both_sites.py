@@ -259,7 +259,7 @@ class Initialization(PairOfEnds):
         progress("start")
         for each in done:
             if each.how is How.EQUAL:
-                self._tell_inserts(each.table)
+                self._tell_versions(each.table)
         starts = {each.table: self._start_of(each) for each in done}
         common_history.start_pair(self.job.link, self.source, self.target, starts)
         names = [each.table for each in done]

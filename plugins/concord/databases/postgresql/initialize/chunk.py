@@ -14,6 +14,8 @@ import psycopg
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Key, KeyRange, ListenersCame, Written
 from concord.databases.contract.memory import LinkState
+from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.facts.connection import (
     Connection,
     Transaction,
@@ -42,6 +44,7 @@ from concord.versions.position import LinkPosition, Session
 
 _GUARDED = "s.concord_verdict IS DISTINCT FROM 'insert'"  # what the index of `index_guarded` is for
 _PLAIN = "s.concord_verdict = 'insert'"
+_AGREED = f"{_PLAIN} AND s.concord_origin IS NOT NULL"
 
 
 class _Refused(Exception):
@@ -149,11 +152,11 @@ class ChunkWriter:
     ) -> tuple[int, tuple[int, int]]:
         initialization_state.share(connection)
         self._check_listeners(connection, chunk)
-        plain, guarded = one(
-            connection,
-            f"SELECT count(*) FILTER (WHERE {_PLAIN}), count(*) FILTER (WHERE {_GUARDED}) FROM {chunk.typed} s",
-        )
+        counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in (_PLAIN, _AGREED, _GUARDED))
+        plain, agreed, guarded = one(connection, f"SELECT {counts} FROM {chunk.typed} s")
         inserted = _insert(connection, chunk, plain) if plain else 0
+        if agreed:
+            _keep_agreed(connection, chunk, self.job.source.name)
         report = (
             self._write_guarded(connection, chunk.only(_GUARDED, guarded), values_move=values_move)
             if guarded
@@ -202,7 +205,7 @@ def index_guarded(connection: Connection, staged: Staged) -> None:
 
 
 def _insert(connection: Connection, chunk: Staged, expected: int) -> int:
-    """Rows without a version, to where there is neither row nor version: they need no shadow row.
+    """Rows that no link has to tell of, to where there is neither row nor version: they need no shadow row.
 
     An application that was faster keeps its row: its own version meets ours as insert/insert in the next run.
     """
@@ -219,3 +222,24 @@ def _insert(connection: Connection, chunk: Staged, expected: int) -> int:
         absent = f"NOT EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
         inserted += run(connection, f"{insert} AND {absent}")
     return inserted
+
+
+def _keep_agreed(connection: Connection, chunk: Staged, source: str) -> None:
+    """The versions that came with such rows stay agreed here (rule 10).
+
+    Where the log is read, a row that stood here may have an edit that no shadow row knows of.
+    """
+    shape = chunk.shape
+    writer, value, ours = "", "", ""
+    if shape.by_log:
+        writer, value, ours = f", {WRITTEN_BY}", ", t.xmin", " AND t.xmin = pg_current_xact_id()::xid"
+    run(
+        connection,
+        f"""
+INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, agreed,
+       received_from, position{writer})
+SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_derived, s.concord_vector, false,
+       s.concord_born, true, {literal(source)}, pg_current_xact_id(){value}
+  FROM {chunk.typed} s JOIN {shape.table.sql} t ON {shape.same_key("t", "s")}{ours}
+ WHERE {_AGREED} ORDER BY {shape.keys_of("s")} ON CONFLICT DO NOTHING""",
+    )

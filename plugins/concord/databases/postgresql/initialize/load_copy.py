@@ -11,7 +11,7 @@ from concord.databases.postgresql.initialize.key_range import KeyOrder, side
 from concord.databases.postgresql.rows.shape import Shape
 
 #: The columns of a version, beside its key and the target's own.
-_BROUGHT = ("origin", "changed_at", "derived", "vector")
+_BROUGHT = ("origin", "changed_at", "derived", "vector", "agreed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class LoadCopy:
         return self._sent(
             f"SELECT {keys}, {brought}, {more} FROM {shape.shadow.sql} p"
             f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
-            f" WHERE {self._range(within, 'p')} AND p.origin <> '' AND NOT p.agreed"
+            f" WHERE {self._range(within, 'p')} AND p.origin <> '' AND NOT (p.agreed AND {gone})"
             f" AND NOT {shape.left_elsewhere('p')} AND {shared}"
         )
 

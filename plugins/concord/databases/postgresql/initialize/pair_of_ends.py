@@ -10,7 +10,7 @@ from concord.databases.contract.initialization import Progressed
 from concord.databases.postgresql.facts.connection import Connection, Transaction, one
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.common_history import Proof
-from concord.databases.postgresql.initialize.told_inserts import ToldInserts
+from concord.databases.postgresql.initialize.told_versions import ToldVersions
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.acquire import POSITION_QUERY, beat
 from concord.databases.postgresql.rows.shape import Shape
@@ -98,7 +98,7 @@ class PairOfEnds:
             beat(connection)
         return str(position)
 
-    def _tell_inserts(self, table: str) -> None:
+    def _tell_versions(self, table: str) -> None:
         """Both ways, each under the fence of the site that learns."""
         (ours, theirs), (here, there) = self.shapes[table], self.proven[table].before
         ways = (
@@ -107,7 +107,7 @@ class PairOfEnds:
         )
         for source, told, target, learning, since in ways:
             with target.control() as connection, self._fenced(connection, target.access.name):
-                ToldInserts(source.connection, told, connection, learning, since).run()
+                ToldVersions(source.connection, told, connection, learning, since).run()
 
     def place(self, state: Progressed) -> None:
         """Write down how far the table is, at the target, under the fence."""

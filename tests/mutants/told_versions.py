@@ -1,17 +1,17 @@
 """Errors in how two sites that are proven equal tell each other who inserted their rows, and in how they start.
 
 Some that no test can find. A tombstone has no row at the site that learns, nor has the mark of a row that has left the
-filter. A row whose version every site has forgotten is no insert any more.
+filter.
 """
 
 from __future__ import annotations
 
 from tests.mutants.planted import POSTGRESQL, Mutant
 
-TOLD = "tests/link/initialization/test_told_inserts.py"
-LEARNING = f"{POSTGRESQL}/initialize/told_inserts.py"
+TOLD = "tests/link/initialization/test_told_versions.py"
+LEARNING = f"{POSTGRESQL}/initialize/told_versions.py"
 
-TOLD_INSERTS = (
+TOLD_VERSIONS = (
     Mutant(
         "a version is told that is later than the rows that were read",
         LEARNING,
@@ -43,7 +43,7 @@ TOLD_INSERTS = (
     Mutant(
         "a row that was changed is told as inserted",
         LEARNING,
-        "WHERE p.born AND NOT p.deleted AND",
+        "WHERE (p.born OR p.agreed) AND NOT p.deleted AND",
         "WHERE NOT p.deleted AND",
         f"{TOLD} -k whose_insert_nobody_knows",
     ),

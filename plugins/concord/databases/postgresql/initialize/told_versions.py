@@ -1,7 +1,8 @@
 """Of rows that were proven equal, one site may know who inserted them. It tells the other one (rule 8).
 
 Every later version of such a row remembers that it was inserted. A site that holds the row without a version would
-take it for another insert of the same key.
+take it for another insert of the same key. A version that the site has agreed to forget is told as such, for a third
+site may not have agreed yet (rule 10).
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ BATCH = 5_000
 #: A key as the conflict log shows it, and the version of its row as JSON.
 Told = tuple[str, str]
 
-_VERSION = "key text, origin text, changed_at bigint, derived int, vector jsonb"
+_VERSION = "key text, origin text, changed_at bigint, derived int, vector jsonb, born boolean, agreed boolean"
 
 
 @dataclass(frozen=True, slots=True)
-class ToldInserts:
+class ToldVersions:
     """One table, and one way of the pair."""
 
     source: Connection
@@ -51,12 +52,12 @@ class ToldInserts:
         shape = self.source_shape
         version = (
             f"jsonb_build_object('key', {key_text(shape, 'p')}, 'origin', p.origin, 'changed_at', p.changed_at,"
-            " 'derived', p.derived, 'vector', p.vector)"
+            " 'derived', p.derived, 'vector', p.vector, 'born', p.born, 'agreed', p.agreed)"
         )
         return rows(
             self.source,
             f"SELECT {key_text(shape, 'p')}, {version}::text FROM {shape.shadow.sql} p"
-            " WHERE p.born AND NOT p.deleted AND NOT p.agreed AND p.origin <> '' AND p.out_of_scope IS NULL"
+            " WHERE (p.born OR p.agreed) AND NOT p.deleted AND p.origin <> '' AND p.out_of_scope IS NULL"
             f" AND pg_visible_in_snapshot(p.position, {literal(self.before)}::pg_snapshot)"
             f" AND {later(shape, 'p', after)} ORDER BY {shape.keys_of('p')} LIMIT {BATCH}",
         )
@@ -69,14 +70,15 @@ class ToldInserts:
             self.target,
             f"""
 INSERT INTO {shape.shadow.sql} AS p ({shape.key_list}, origin, changed_at, derived, vector, deleted, born,
-       received_from, position)
-SELECT {shape.keys_of("w")}, v.origin, v.changed_at, v.derived, v.vector, false, true,
+       agreed, received_from, position)
+SELECT {shape.keys_of("w")}, v.origin, v.changed_at, v.derived, v.vector, false, v.born, v.agreed,
        {literal(self.source_shape.site)}, pg_current_xact_id()
   FROM {listed(shape, [key for key, _ in told])}
   JOIN jsonb_to_recordset({versions}::jsonb) v ({_VERSION}) ON v.key = {key_text(shape, "w")}
   JOIN {shape.table.sql} t ON {shape.same_key("t", "w")} AND {shape.in_scope("t")}
     ON CONFLICT ({shape.key_list}) DO UPDATE SET origin = excluded.origin, changed_at = excluded.changed_at,
-       derived = excluded.derived, vector = excluded.vector, deleted = false, born = true,
+       derived = excluded.derived, vector = excluded.vector, deleted = false, born = excluded.born,
+       agreed = excluded.agreed,
        received_from = excluded.received_from, position = excluded.position
  WHERE p.origin = '' AND NOT p.deleted""",
         )

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from concord.databases.contract.ends import Progress
-from concord.databases.postgresql.initialize import common_history, told_inserts
-from concord.databases.postgresql.initialize.told_inserts import ToldInserts
+from concord.databases.postgresql.initialize import common_history, told_versions
+from concord.databases.postgresql.initialize.told_versions import ToldVersions
 from concord.databases.postgresql.rows.acquire import POSITION_QUERY
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source
@@ -77,7 +77,7 @@ def shape(network: Network, one: str, other: str) -> Shape:
 def told(network: Network, before: str) -> int:
     """How many versions London tells Oslo."""
     ours, theirs = shape(network, "london", "oslo"), shape(network, "oslo", "london")
-    return ToldInserts(network["london"].connection, ours, network["oslo"].connection, theirs, before).run()
+    return ToldVersions(network["london"].connection, ours, network["oslo"].connection, theirs, before).run()
 
 
 def test_only_what_stood_before_the_rows_were_read_is_told_and_over_nobodys_edit(joining: Network) -> None:
@@ -100,7 +100,7 @@ def test_a_row_that_is_not_there_gets_no_version(joining: Network) -> None:
 def test_every_insert_is_told_however_many_there_are(
     joining: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(told_inserts, "BATCH", 1)
+    monkeypatch.setattr(told_versions, "BATCH", 1)
     assert told(joining, joining["london"].value(POSITION_QUERY)) == 2
     assert joining["oslo"].rows(VERSIONS) == [(1, "london#1", True), (2, "london#1", True)]
 
