@@ -103,7 +103,9 @@ def test_a_site_that_joins_takes_over_what_another_holds_and_has_not_agreed_to_f
         ("join", "oslo"),
     )
     priorities = {"oslo": 1, "paris": 2, "seoul": 1}
-    assert set(live(Script(("oslo", "paris"), (("oslo", "paris"),), priorities, steps)).copies) == {*priorities}
+    assert set(live(Script(("oslo", "paris"), (("oslo", "paris"),), priorities, steps)).copies) == {
+        *priorities
+    }
 
 
 # The checker is checked: ways of doing it wrong are planted, and must be found.

@@ -196,7 +196,9 @@ def test_an_agreed_version_of_a_row_stays_agreed_where_nobody_listens(present: S
     ],
     ids=["of a deleted row", "where others listen", "at a restored site"],
 )
-def test_an_agreed_version_is_told_to_nobody_else(incoming: Side, present: Side, way: dict[str, bool]) -> None:
+def test_an_agreed_version_is_told_to_nobody_else(
+    incoming: Side, present: Side, way: dict[str, bool]
+) -> None:
     """Rule 10: others may have forgotten it."""
     asked = Way("london#1", fresh=False, named=True, **way)
     verdict = decide(incoming, present, asked, Policy().bound({}), same=present.exists)

@@ -90,7 +90,7 @@ def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: boo
 
 
 def _stays_agreed(incoming: Side, present: Side, way: Way, *, same: bool) -> bool:
-    """May the target know the version as the source does? A third site may not have agreed yet. What is edited there
+    """May the target know the version as the source does? A third site may not have agreed yet. An edit made there
     remembers who inserted the row, and must not meet it without any version (rule 10)."""
     alike = same or not present.exists
     return incoming.exists and alike and not (way.announced or way.source_stale)

@@ -50,7 +50,9 @@ def test_a_site_that_joins_knows_an_agreed_version_as_agreed(joined: Network) ->
     assert joined.run("oslo", "london").total("acquired") == 0
 
 
-def test_an_edit_by_a_site_that_has_not_agreed_is_no_second_insert_where_one_has_joined(joined: Network) -> None:
+def test_an_edit_by_a_site_that_has_not_agreed_is_no_second_insert_where_one_has_joined(
+    joined: Network,
+) -> None:
     """The edit remembers that its row was inserted."""
     joined["capetown"].run("UPDATE item SET token = 'Cape Town' WHERE id = 1")
     joined["oslo"].run("UPDATE item SET token = 'Oslo' WHERE id = 2")
