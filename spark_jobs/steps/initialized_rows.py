@@ -75,8 +75,9 @@ def all_of(incoming: DataFrame, way: Way) -> DataFrame:
         {name: F.coalesce(name, F.lit(value)) for name, value in made.items()} if way.announced else {}
     )
     verdict = F.lit("apply") if way.announced else F.when(new | agreed, "insert").otherwise("apply")
-    # Told again, an agreed version would be what others have forgotten: none is announced, and no tombstone brought.
-    shared = incoming.where(~F.col("out_of_scope") & ~(agreed & F.col("deleted")))
+    # Told again, an agreed version would be what others have forgotten: to them none is announced.
+    brought = ~(agreed & F.col("deleted")) if way.announced else F.lit(True)
+    shared = incoming.where(~F.col("out_of_scope") & brought)
     known = {name: F.when(~agreed, F.col(name)) for name in made} if way.announced else {}
     told = shared.withColumns({**known, "born": F.col("born") & ~agreed})
     return told.withColumns({"verdict": verdict, **nothing, **with_versions}).drop(*ASIDE)

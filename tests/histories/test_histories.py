@@ -108,6 +108,22 @@ def test_a_site_that_joins_takes_over_what_another_holds_and_has_not_agreed_to_f
     }
 
 
+def test_a_site_that_joins_takes_over_a_delete_that_another_has_not_agreed_to_forget() -> None:
+    """I1: Paris has begun to use the key anew, which Oslo has agreed to forget, and then gives up."""
+    steps = (
+        ("delete", "oslo", 2),
+        ("settle",),
+        ("late", "paris", ((2, True),)),
+        ("purge",),
+        ("roll_back", "paris"),
+        ("join", "oslo"),
+    )
+    priorities = {"oslo": 1, "paris": 2, "seoul": 1}
+    assert set(live(Script(("oslo", "paris"), (("oslo", "paris"),), priorities, steps)).copies) == {
+        *priorities
+    }
+
+
 # The checker is checked: ways of doing it wrong are planted, and must be found.
 
 Plant = Callable[[pytest.MonkeyPatch], None]

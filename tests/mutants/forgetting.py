@@ -27,8 +27,8 @@ FORGETTING = (
     Mutant(
         "a site that joins is loaded without the versions that others have agreed to forget",
         f"{POSTGRESQL}/initialize/load_copy.py",
-        " AND NOT (p.agreed AND {gone})",
-        " AND NOT p.agreed",
+        """AND p.origin <> ''\"\n            f" AND NOT {shape.left""",
+        """AND p.origin <> '' AND NOT p.agreed\"\n            f" AND NOT {shape.left""",
         f"{AGREED} -k second_insert",
     ),
     Mutant(
@@ -55,8 +55,8 @@ FORGETTING = (
     Mutant(
         "a site with equal rows is told nothing of what others have agreed to forget",
         f"{POSTGRESQL}/initialize/told_versions.py",
-        "(p.born OR p.agreed) AND",
-        "p.born AND NOT p.agreed AND",
+        "(p.agreed OR p.born AND NOT p.deleted) AND",
+        "(p.born AND NOT p.deleted AND NOT p.agreed) AND",
         f"{AGREED} -k second_insert",
     ),
     Mutant(
@@ -69,15 +69,15 @@ FORGETTING = (
     Mutant(
         "an agreed version is brought to where others listen",
         "plugins/concord/rules/initialization_rule.py",
-        "not (way.announced or way.source_stale)",
-        "not way.source_stale",
+        "(incoming.left or way.announced or way.source_stale)",
+        "(incoming.left or way.source_stale)",
         f"{RULE} -k nobody_else",
     ),
     Mutant(
         "a restored site brings back an agreed version",
         "plugins/concord/rules/initialization_rule.py",
-        "not (way.announced or way.source_stale)",
-        "not way.announced",
+        "(incoming.left or way.announced or way.source_stale)",
+        "(incoming.left or way.announced)",
         f"{RULE} -k nobody_else",
     ),
     Mutant(

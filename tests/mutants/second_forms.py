@@ -151,8 +151,8 @@ SECOND_FORMS = (
     Mutant(
         "Spark loads rows that have left the filter",
         f"{STEPS}/initialized_rows.py",
-        'shared = incoming.where(~F.col("out_of_scope") & ~(agreed & F.col("deleted")))',
-        'shared = incoming.where(~(agreed & F.col("deleted")))',
+        'shared = incoming.where(~F.col("out_of_scope") & brought)',
+        "shared = incoming.where(brought)",
         f"{LOAD} -k spark_loads",
     ),
     Mutant(
@@ -163,11 +163,11 @@ SECOND_FORMS = (
         f"{LOAD} -k spark_loads",
     ),
     Mutant(
-        "a tombstone that all have agreed to forget is loaded from COPY to COPY",
-        f"{POSTGRESQL}/initialize/load_copy.py",
-        " AND NOT (p.agreed AND {gone})",
-        "",
-        f"{LOAD} -k copy_to_copy",
+        "Spark announces a tombstone that all have agreed to forget",
+        f"{STEPS}/initialized_rows.py",
+        '~(agreed & F.col("deleted")) if way.announced else F.lit(True)',
+        "F.lit(True)",
+        f"{LOAD} -k spark_loads",
     ),
     Mutant(
         "Spark lets a text pass that is one longer than the type",

@@ -29,8 +29,8 @@ TOLD_VERSIONS = (
     Mutant(
         "a version is told of a row that is not there",
         LEARNING,
-        """  JOIN {shape.table.sql} t ON {shape.same_key("t", "w")} AND {shape.in_scope("t")}\n""",
-        "",
+        "WHEN {absent} THEN v.deleted ELSE",
+        "WHEN {absent} THEN true ELSE",
         f"{TOLD} -k not_there",
     ),
     Mutant(
@@ -43,8 +43,8 @@ TOLD_VERSIONS = (
     Mutant(
         "a row that was changed is told as inserted",
         LEARNING,
-        "WHERE (p.born OR p.agreed) AND NOT p.deleted AND",
-        "WHERE NOT p.deleted AND",
+        "p.agreed OR p.born AND NOT p.deleted",
+        "NOT p.deleted",
         f"{TOLD} -k whose_insert_nobody_knows",
     ),
     Mutant(

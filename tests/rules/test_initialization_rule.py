@@ -174,27 +174,37 @@ AGREED = RowVersion("oslo#1", 7, 0, {"oslo#1": (7, 0)})
 NO_ROW, EQUAL_ROW = Side(ABSENT, exists=False), Side(ABSENT, exists=True)
 
 
-@pytest.mark.parametrize("present", [NO_ROW, EQUAL_ROW], ids=["no row", "the same row"])
-def test_an_agreed_version_of_a_row_stays_agreed_where_nobody_listens(present: Side) -> None:
+@pytest.mark.parametrize(
+    ("version", "present"),
+    [(AGREED, NO_ROW), (AGREED, EQUAL_ROW), (replace(AGREED, deleted=True), NO_ROW)],
+    ids=["of a row that is new", "of the same row", "of a delete"],
+)
+def test_an_agreed_version_stays_agreed_where_nobody_listens(version: RowVersion, present: Side) -> None:
     """Rule 10: a third site may not have agreed yet."""
     verdict = decide(
-        Side(AGREED, exists=True, agreed=True),
+        Side(version, exists=not version.deleted, agreed=True),
         present,
         Way("london#1", fresh=True, named=True),
         Policy().bound({}),
         same=present.exists,
     )
-    assert verdict == Verdict("insert", AGREED)
+    assert verdict == Verdict("insert", version)
 
 
 @pytest.mark.parametrize(
     ("incoming", "present", "way"),
     [
-        (Side(replace(AGREED, deleted=True), exists=False, agreed=True), NO_ROW, {}),
+        (Side(replace(AGREED, deleted=True), exists=False, agreed=True), NO_ROW, {"announced": True}),
+        (Side(replace(AGREED, deleted=True), exists=False, left=True, agreed=True), NO_ROW, {}),
         (Side(AGREED, exists=True, agreed=True), NO_ROW, {"announced": True}),
         (Side(AGREED, exists=True, agreed=True), EQUAL_ROW, {"source_stale": True}),
     ],
-    ids=["of a deleted row", "where others listen", "at a restored site"],
+    ids=[
+        "of a delete where others listen",
+        "of a row that has left the filter",
+        "where others listen",
+        "at a restored site",
+    ],
 )
 def test_an_agreed_version_is_told_to_nobody_else(
     incoming: Side, present: Side, way: dict[str, bool]

@@ -65,7 +65,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The staged rows: `insert` takes a row that no link has to tell of, without a version, or with an agreed one,
+    """The staged rows: `insert` takes what no link has to tell of, a row without a version, or an agreed version,
     which stays agreed. The others are those of a link."""
 
     verdict: str
@@ -91,9 +91,10 @@ def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: boo
 
 def _stays_agreed(incoming: Side, present: Side, way: Way, *, same: bool) -> bool:
     """May the target know the version as the source does? A third site may not have agreed yet. An edit made there
-    remembers who inserted the row, and must not meet it without any version (rule 10)."""
+    remembers who inserted the row, and must not meet it without any version. Nor must an edit made here meet a
+    tombstone there that it has not seen (rule 10)."""
     alike = same or not present.exists
-    return incoming.exists and alike and not (way.announced or way.source_stale)
+    return alike and not (incoming.left or way.announced or way.source_stale)
 
 
 def _without_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:

@@ -1,6 +1,6 @@
 """A site joins while others agree to forget versions: it knows these as agreed too, for a third site may not (rule 10).
 
-Here a cleanup has died. London has agreed to forget two inserts of its own, and Cape Town was not asked yet.
+Here a cleanup has died. London has agreed to forget two inserts of its own and a delete, and Cape Town was not asked.
 """
 
 import pytest
@@ -28,7 +28,9 @@ JOINS = {
 def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
     how, rows = JOINS[request.param]
     made = network(chain("london", "capetown"), ITEM)
-    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
+    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    linked(made)
+    made["london"].run("DELETE FROM item WHERE id = 3")
     linked(made)
 
     def die(step: str, site: str) -> None:
@@ -46,7 +48,7 @@ def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: py
 
 
 def test_a_site_that_joins_knows_an_agreed_version_as_agreed(joined: Network) -> None:
-    assert joined["oslo"].rows(AGREED) == [(1, "london#1", True), (2, "london#1", True)]
+    assert joined["oslo"].rows(AGREED) == [(key, "london#1", True) for key in (1, 2, 3)]
     assert joined.run("oslo", "london").total("acquired") == 0
 
 
@@ -55,11 +57,15 @@ def test_an_edit_by_a_site_that_has_not_agreed_is_no_second_insert_where_one_has
 ) -> None:
     """The edit remembers that its row was inserted."""
     joined["capetown"].run("UPDATE item SET token = 'Cape Town' WHERE id = 1")
-    joined["oslo"].run("UPDATE item SET token = 'Oslo' WHERE id = 2")
+    joined["oslo"].run("UPDATE item SET token = 'Oslo' WHERE id = 2", "INSERT INTO item VALUES (3, 'again')")
     linked(joined)
     assert joined.conflicts() == []
     assert joined.equal
-    assert joined["oslo"].rows("SELECT * FROM item ORDER BY id") == [(1, "Cape Town"), (2, "Oslo")]
+    assert joined["oslo"].rows("SELECT * FROM item ORDER BY id") == [
+        (1, "Cape Town"),
+        (2, "Oslo"),
+        (3, "again"),
+    ]
 
 
 def test_the_next_cleanup_forgets_the_version_where_a_site_has_joined_as_well(joined: Network) -> None:

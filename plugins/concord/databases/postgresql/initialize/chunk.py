@@ -43,8 +43,8 @@ from concord.messages.how_many import how_many
 from concord.versions.position import LinkPosition, Session
 
 _GUARDED = "s.concord_verdict IS DISTINCT FROM 'insert'"  # what the index of `index_guarded` is for
-_PLAIN = "s.concord_verdict = 'insert'"
-_AGREED = f"{_PLAIN} AND s.concord_origin IS NOT NULL"
+_PLAIN = "s.concord_verdict = 'insert' AND NOT s.concord_gone"
+_AGREED = "s.concord_verdict = 'insert' AND s.concord_origin IS NOT NULL"
 
 
 class _Refused(Exception):
@@ -225,21 +225,23 @@ def _insert(connection: Connection, chunk: Staged, expected: int) -> int:
 
 
 def _keep_agreed(connection: Connection, chunk: Staged, source: str) -> None:
-    """The versions that came with such rows stay agreed here (rule 10).
+    """Versions that came agreed stay so here: of such rows, and of what is deleted (rule 10).
 
     Where the log is read, a row that stood here may have an edit that no shadow row knows of.
     """
     shape = chunk.shape
     writer, value, ours = "", "", ""
     if shape.by_log:
-        writer, value, ours = f", {WRITTEN_BY}", ", t.xmin", " AND t.xmin = pg_current_xact_id()::xid"
+        writer, value = f", {WRITTEN_BY}", ", t.xmin"
+        ours = " AND (s.concord_gone OR t.xmin = pg_current_xact_id()::xid)"
     run(
         connection,
         f"""
 INSERT INTO {shape.shadow.sql} ({shape.key_list}, origin, changed_at, derived, vector, deleted, born, agreed,
        received_from, position{writer})
-SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_derived, s.concord_vector, false,
-       s.concord_born, true, {literal(source)}, pg_current_xact_id(){value}
-  FROM {chunk.typed} s JOIN {shape.table.sql} t ON {shape.same_key("t", "s")}{ours}
- WHERE {_AGREED} ORDER BY {shape.keys_of("s")} ON CONFLICT DO NOTHING""",
+SELECT {shape.keys_of("s")}, s.concord_origin, s.concord_changed_at, s.concord_derived, s.concord_vector,
+       s.concord_deleted, s.concord_born, true, {literal(source)}, pg_current_xact_id(){value}
+  FROM {chunk.typed} s LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "s")}
+ WHERE {_AGREED}{ours} AND s.concord_gone = (t.{shape.key[0].sql} IS NULL)
+ ORDER BY {shape.keys_of("s")} ON CONFLICT DO NOTHING""",
     )

@@ -53,7 +53,7 @@ class LoadCopy:
         return self._sent(
             f"SELECT {keys}, {brought}, {more} FROM {shape.shadow.sql} p"
             f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'p')}"
-            f" WHERE {self._range(within, 'p')} AND p.origin <> '' AND NOT (p.agreed AND {gone})"
+            f" WHERE {self._range(within, 'p')} AND p.origin <> ''"
             f" AND NOT {shape.left_elsewhere('p')} AND {shared}"
         )
 

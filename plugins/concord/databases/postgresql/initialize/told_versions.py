@@ -1,8 +1,10 @@
 """Of rows that were proven equal, one site may know who inserted them. It tells the other one (rule 8).
 
 Every later version of such a row remembers that it was inserted. A site that holds the row without a version would
-take it for another insert of the same key. A version that the site has agreed to forget is told as such, for a third
-site may not have agreed yet (rule 10).
+take it for another insert of the same key.
+
+A version that the site has agreed to forget is told as agreed, of a row and of a delete. A third site may not have
+agreed yet (rule 10).
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ BATCH = 5_000
 #: A key as the conflict log shows it, and the version of its row as JSON.
 Told = tuple[str, str]
 
-_VERSION = "key text, origin text, changed_at bigint, derived int, vector jsonb, born boolean, agreed boolean"
+_VERSION = (
+    "key text, origin text, changed_at bigint, derived int, vector jsonb, deleted boolean, born boolean,"
+    " agreed boolean"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +57,35 @@ class ToldVersions:
         shape = self.source_shape
         version = (
             f"jsonb_build_object('key', {key_text(shape, 'p')}, 'origin', p.origin, 'changed_at', p.changed_at,"
-            " 'derived', p.derived, 'vector', p.vector, 'born', p.born, 'agreed', p.agreed)"
+            " 'derived', p.derived, 'vector', p.vector, 'deleted', p.deleted, 'born', p.born, 'agreed', p.agreed)"
         )
         return rows(
             self.source,
             f"SELECT {key_text(shape, 'p')}, {version}::text FROM {shape.shadow.sql} p"
-            " WHERE (p.born OR p.agreed) AND NOT p.deleted AND p.origin <> '' AND p.out_of_scope IS NULL"
+            " WHERE (p.agreed OR p.born AND NOT p.deleted) AND p.origin <> '' AND p.out_of_scope IS NULL"
             f" AND pg_visible_in_snapshot(p.position, {literal(self.before)}::pg_snapshot)"
             f" AND {later(shape, 'p', after)} ORDER BY {shape.keys_of('p')} LIMIT {BATCH}",
         )
 
     def _learn(self, told: Sequence[Told]) -> int:
-        """Where the row is there and has no version: an edit that was made since has its own."""
+        """Where there is no version: an edit that was made since has its own. Of a row that is there, or of a delete
+        where there is none."""
         shape = self.target_shape
+        absent = f"t.{shape.key[0].sql} IS NULL"
         versions = literal(f"[{', '.join(version for _, version in told)}]")
         return run(
             self.target,
             f"""
 INSERT INTO {shape.shadow.sql} AS p ({shape.key_list}, origin, changed_at, derived, vector, deleted, born,
        agreed, received_from, position)
-SELECT {shape.keys_of("w")}, v.origin, v.changed_at, v.derived, v.vector, false, v.born, v.agreed,
+SELECT {shape.keys_of("w")}, v.origin, v.changed_at, v.derived, v.vector, v.deleted, v.born, v.agreed,
        {literal(self.source_shape.site)}, pg_current_xact_id()
   FROM {listed(shape, [key for key, _ in told])}
   JOIN jsonb_to_recordset({versions}::jsonb) v ({_VERSION}) ON v.key = {key_text(shape, "w")}
-  JOIN {shape.table.sql} t ON {shape.same_key("t", "w")} AND {shape.in_scope("t")}
+  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "w")}
+ WHERE CASE WHEN {absent} THEN v.deleted ELSE NOT v.deleted AND {shape.in_scope("t")} END
     ON CONFLICT ({shape.key_list}) DO UPDATE SET origin = excluded.origin, changed_at = excluded.changed_at,
-       derived = excluded.derived, vector = excluded.vector, deleted = false, born = excluded.born,
-       agreed = excluded.agreed,
-       received_from = excluded.received_from, position = excluded.position
+       derived = excluded.derived, vector = excluded.vector, deleted = excluded.deleted, born = excluded.born,
+       agreed = excluded.agreed, received_from = excluded.received_from, position = excluded.position
  WHERE p.origin = '' AND NOT p.deleted""",
         )
