@@ -8,7 +8,6 @@ import pytest
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.airflow_pair import Pair, Site, connect_airflow, make_logins
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 from tests.given.typed_page import Page
 
@@ -50,7 +49,7 @@ def failing_london(
     )
     london_server.start()
     for site in sites.values():
-        site.run(DROP_SLOTS)
+        site.drop_slots()
 
 
 def _databases(server: Server) -> list[tuple[str]]:

@@ -17,7 +17,7 @@ from tests.given.bare_sites import Bare
 from tests.given.many_sites import Network, Topology, begin_network
 from tests.given.mapped_pair import begin_mapped, configured
 from tests.given.marked_sites import Shops, open_shops
-from tests.given.replicated_sites import Replicated, begin_replicated, drop_slots
+from tests.given.replicated_sites import Replicated, begin_replicated
 from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
 from tests.given.two_sites import Pair, begin
@@ -96,7 +96,7 @@ def replicated(
     yield make
     for each in made:
         for site in each.sites:
-            drop_slots(site)
+            site.drop_slots()
             site.connection.close()
 
 

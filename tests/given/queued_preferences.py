@@ -7,7 +7,7 @@ from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.fixtures import site_on
 from tests.given.replicated_accounts import Make
-from tests.given.replicated_sites import Replicated, drop_slots
+from tests.given.replicated_sites import Replicated
 from tests.given.site import Rows
 
 #: A person may have a nickname, which no other has.
@@ -41,7 +41,7 @@ def hub(
         other.initialize_both_ways()
         yield spoke, other
     finally:
-        drop_slots(oslo)
+        oslo.drop_slots()
         oslo.connection.close()
 
 

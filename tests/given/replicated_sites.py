@@ -1,12 +1,9 @@
 """London publishes its transactions, and Cape Town replays them."""
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import psycopg
 
 from concord.databases import provisioning
 from concord.databases.contract.quoting import quote
@@ -37,24 +34,6 @@ STEPS = [
     ("confirm", 1),
     ("confirm", 4),
 ]
-#: A database with a slot cannot be dropped.
-DROP_SLOTS = (
-    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
-)
-
-
-def drop_slots(site: Site) -> None:
-    """Once their readers have noticed that nobody reads any more."""
-    until = time.monotonic() + 10
-    while True:
-        try:
-            site.run(DROP_SLOTS)
-        except psycopg.errors.ObjectInUse:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.05)
-        else:
-            return
 
 
 @dataclass

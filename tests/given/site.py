@@ -77,11 +77,20 @@ class Site:
         self.connection.close()
 
     def drop_slots(self) -> None:
-        self.run(
-            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
-            " WHERE database = current_database() AND active_pid IS NOT NULL",
-            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()",
-        )
+        """Once their readers have noticed that nobody reads any more."""
+        slots, until = "pg_replication_slots WHERE database = current_database()", time.monotonic() + 10
+        while True:
+            try:
+                self.run(
+                    f"SELECT pg_terminate_backend(active_pid) FROM {slots} AND active_pid IS NOT NULL",
+                    f"SELECT pg_drop_replication_slot(slot_name) FROM {slots}",
+                )
+            except psycopg.errors.ObjectInUse:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
 
     def run(self, *statements: str) -> None:
         """Edit the site as its users do, one transaction a statement."""

@@ -11,7 +11,6 @@ from concord.orchestration.tasks.jobs import installations
 from tests.given.airflow_pair import NAME as LINKS
 from tests.given.airflow_pair import Pair
 from tests.given.replicated_bookings import NAME, REPLICATIONS, configured
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 pytestmark = pytest.mark.airflow
@@ -31,7 +30,7 @@ def copied(request: pytest.FixtureRequest, unprovisioned: Pair, terminal: Termin
     provisioning.provision(installations(pair.configuration))
     assert terminal("replicate", NAME, "--initialize").status == 0
     yield pair
-    pair.london.run(DROP_SLOTS)
+    pair.london.drop_slots()
 
 
 def costs(terminal: Terminal, name: str) -> tuple[list[dict[str, Any]], list[str]]:

@@ -15,7 +15,7 @@ from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.fixtures import site_on
 from tests.given.replicated_accounts import Make
-from tests.given.replicated_sites import DROP_SLOTS, Replicated
+from tests.given.replicated_sites import Replicated
 
 STOCK = (
     "CREATE TABLE part (id int PRIMARY KEY, name text, price numeric, seen json)",
@@ -266,5 +266,5 @@ def test_a_hub_carries_the_changes_of_each_spoke_to_the_other(
         assert other.are_equal()
         assert len(oslo.rows("TABLE part")) == 3
     finally:
-        oslo.run(DROP_SLOTS)
+        oslo.drop_slots()
         oslo.connection.close()

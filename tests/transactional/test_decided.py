@@ -14,7 +14,7 @@ from tests.conftest import Database
 from tests.given.at_step import At
 from tests.given.fixtures import site_on
 from tests.given.replicated_accounts import Make
-from tests.given.replicated_sites import DROP_SLOTS, Replicated
+from tests.given.replicated_sites import Replicated
 from tests.given.site import Rows
 
 PARTS = ("CREATE TABLE part (id int PRIMARY KEY, name text, price numeric, code text UNIQUE)",)
@@ -193,5 +193,5 @@ def test_a_hubs_other_spoke_gets_the_row_that_stands(
         settled(other)
         assert oslo.rows("SELECT name, price FROM part") == [("mine", 5)]
     finally:
-        oslo.run(DROP_SLOTS)
+        oslo.drop_slots()
         oslo.connection.close()

@@ -33,7 +33,7 @@ from concord.databases.contract.ends import Cut
 from concord.databases.contract.replication_ends import PublisherEnd, SubscriberEnd
 from concord.jobs.comparison import CompareReplicationJob, CompareReport, Difference, Kind, TableComparison
 from concord.jobs.replication import CALLS, ReplicationJob
-from concord.messages.errors import ConcordError, StructureChanged, WriteContended
+from concord.messages.errors import ConcordError, HistoryLost, StructureChanged, WriteContended
 from concord.messages.event_log import log_event
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.steps import Steps, unheard
@@ -82,8 +82,22 @@ def _opened(stack: ExitStack, job: ReplicationJob, databases: Callable[[str], Di
     stack.callback(subscriber.close)
     published = publisher.inspect_published()
     subscriber.inspect_subscribed(published)
-    publisher.refuse_lost(subscriber.reached())
+    _refuse_lost(publisher, subscriber)
     return Way(publisher, published, subscriber)
+
+
+def _refuse_lost(publisher: PublisherEnd, subscriber: SubscriberEnd) -> None:
+    """Raises HistoryLost. Runs go on meanwhile: the log may be confirmed beyond a level that was read before."""
+    level = subscriber.reached()
+    while True:
+        try:
+            publisher.refuse_lost(level)
+        except HistoryLost:
+            before, level = level, subscriber.reached()
+            if level == before:
+                raise
+        else:
+            return
 
 
 @dataclass

@@ -18,7 +18,6 @@ from concord.repository.models import Comparison
 from concord.terminal import run_now
 from tests.given.airflow_pair import CANARY, Pair
 from tests.given.replicated_bookings import NAME, REPLICATIONS, configured
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 pytestmark = pytest.mark.airflow
@@ -35,7 +34,7 @@ def pair(unprovisioned: Pair, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pair]
     provisioning.provision(installations(pair.configuration))
     assert pair.run(f"initialize__{NAME}").state == "success"
     yield pair
-    pair.london.run(DROP_SLOTS)
+    pair.london.drop_slots()
 
 
 def said(text: str) -> str:

@@ -15,7 +15,6 @@ from concord.repository import status
 from concord.terminal import run_now
 from tests.given.airflow_pair import CANARY, Pair, states
 from tests.given.replicated_bookings import NAME, REPLICATIONS, both, configured
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 pytestmark = pytest.mark.airflow
@@ -29,7 +28,7 @@ def replicated(unprovisioned: Pair) -> Iterator[Pair]:
     pair.london.run("INSERT INTO bookings SELECT n, 'name ' || n FROM generate_series(1, 5) n")
     provisioning.provision(installations(pair.configuration))
     yield pair
-    pair.london.run(DROP_SLOTS)
+    pair.london.drop_slots()
 
 
 def test_a_replication_is_initialized_and_run_by_its_dags_and_recorded(replicated: Pair) -> None:
@@ -130,7 +129,7 @@ def test_status_says_why_a_replication_cannot_go_on(
     assert (known["stat"], known["state"], known["largest"], known["seconds_behind"]) == (2, "in sync", 2, 0)
     assert re.fullmatch(r"[0-9A-F]+/[0-9A-F]+", known["level"])
     assert known["bytes_behind"] < 100_000
-    replicated.london.run(DROP_SLOTS)
+    replicated.london.drop_slots()
     assert "disconnected by remote: the slot is gone" in terminal("status").out
 
 
@@ -190,7 +189,7 @@ def test_both_ways_are_begun_and_run_by_the_same_dags_and_by_the_terminal(
     _decide(pair, terminal)
     _at_once(pair, monkeypatch)
     for site in (pair.london, pair.capetown):
-        site.run(DROP_SLOTS)
+        site.drop_slots()
 
 
 def _at_once(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from concord.databases import provisioning
 from concord.orchestration.tasks.jobs import installations
 from tests.given.airflow_pair import Pair
 from tests.given.replicated_bookings import NAME, REPLICATIONS, both, configured
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 pytestmark = pytest.mark.airflow
@@ -36,4 +35,4 @@ def test_a_queued_replications_conflicts_are_collected_and_a_lost_row_comes_back
     assert both(pair) == ([(1, "Cape Town")], [(1, "Cape Town")])
     assert pair.run("tombstone_cleanup").state == "success"
     for site in (pair.london, pair.capetown):
-        site.run(DROP_SLOTS)
+        site.drop_slots()

@@ -7,7 +7,6 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import Pair
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 from tests.given.typed_page import Page
 
@@ -25,7 +24,7 @@ PAGES = {
 def pair(unprovisioned: Pair) -> Iterator[Pair]:
     yield unprovisioned
     for site in (unprovisioned.london, unprovisioned.capetown):
-        site.run(DROP_SLOTS)
+        site.drop_slots()
 
 
 @pytest.mark.parametrize("page", PAGES)

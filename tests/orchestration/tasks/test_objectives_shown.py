@@ -14,7 +14,6 @@ from tests.given.airflow_pair import CONFIGURATION, NAME, Pair
 from tests.given.mailbox import Mailbox
 from tests.given.objective_mails import AN_HOUR_AGO, Wants, box, long_ago, taken, wants
 from tests.given.replicated_bookings import REPLICATIONS, configured
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 __all__ = ["box", "wants"]
@@ -128,7 +127,7 @@ def bookings(unprovisioned: Pair) -> Iterator[Bookings]:
             assert pair.run(BOOKINGS.replace("replicate", "initialize")).state == "success"
 
     yield write
-    unprovisioned.london.run(DROP_SLOTS)
+    unprovisioned.london.drop_slots()
 
 
 def shown(terminal: Terminal) -> tuple[int, list[dict[str, Any]]]:

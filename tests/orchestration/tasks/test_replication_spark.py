@@ -14,7 +14,6 @@ from concord.repository import status
 from tests.conftest import SPARK_DEFAULTS
 from tests.given.airflow_pair import CANARY, Pair
 from tests.given.replicated_bookings import NAME, REPLICATIONS, configured
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 from tests.terminal.own_process import concord
 
@@ -37,7 +36,7 @@ def mapped(unprovisioned: Pair, terminal: Terminal) -> Iterator[Pair]:
     provisioning.provision(installations(pair.configuration))
     assert terminal("replicate", NAME, "--initialize").status == 0
     yield pair
-    pair.london.run(DROP_SLOTS)
+    pair.london.drop_slots()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from embedded.postgres import Server
 from tests.configuration.conftest import parse, problems
 from tests.conftest import Database
 from tests.given.fixtures import replicated, site_on
-from tests.given.replicated_sites import drop_slots
 from tests.given.site import Site
 
 __all__ = ["make_sites", "parse", "problems", "replicated"]
@@ -29,5 +28,5 @@ def make_sites(
 
     yield make
     for site in made:
-        drop_slots(site)
+        site.drop_slots()
         site.connection.close()

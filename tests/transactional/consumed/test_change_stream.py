@@ -14,7 +14,6 @@ from concord.databases.contract.consumed import Operation
 from spark_jobs.consumed import frame_of, typed
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import Pair
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def bank(request: pytest.FixtureRequest, unprovisioned: Pair, terminal: Terminal
     assert terminal("replicate", "bank_to_capetown", "--initialize").status == 0
     entries.begin("bank_history")
     yield pair
-    pair.london.run(DROP_SLOTS)
+    pair.london.drop_slots()
 
 
 def feed() -> Any:

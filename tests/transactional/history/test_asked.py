@@ -14,7 +14,6 @@ from concord.orchestration.tasks.jobs import installations
 from concord.repository import costs
 from tests.given.airflow_pair import CONFIGURATION, Pair
 from tests.given.replicated_bookings import NAME, REPLICATIONS
-from tests.given.replicated_sites import DROP_SLOTS
 from tests.given.typed_commands import Terminal
 
 pytestmark = pytest.mark.airflow
@@ -41,7 +40,7 @@ def kept(request: pytest.FixtureRequest, unprovisioned: Pair, terminal: Terminal
     provisioning.provision(installations(pair.configuration))
     assert terminal("replicate", NAME, "--initialize").status == 0
     yield pair
-    pair.london.run(DROP_SLOTS)
+    pair.london.drop_slots()
 
 
 def told(terminal: Terminal, *words: str) -> dict[str, Any]:

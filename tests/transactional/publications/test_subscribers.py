@@ -21,7 +21,7 @@ from tests.conftest import Database
 from tests.given.bare_sites import installation
 from tests.given.fixtures import site_on
 from tests.given.replicated_accounts import Make
-from tests.given.replicated_sites import Replicated, drop_slots
+from tests.given.replicated_sites import Replicated
 from tests.given.site import LOG_READER, READER, Site
 
 ITEMS = (
@@ -52,7 +52,7 @@ def oslo(server_with_logins: Server, database: Callable[[], Database]) -> Iterat
     with ExitStack() as opened:
         made = site_on(server_with_logins, "oslo", database().name)
         opened.callback(made.connection.close)
-        opened.callback(drop_slots, made)
+        opened.callback(made.drop_slots)
         made.run(*ITEMS)
         yield made
 

@@ -13,7 +13,7 @@ from concord.values.identifier import parse_table_name
 from embedded.postgres import Server
 from tests.databases.postgresql.installers import new_installer, new_role, refused, run_by_a_superuser
 from tests.given.bare_sites import Bare
-from tests.given.replicated_sites import Replicated, drop_slots
+from tests.given.replicated_sites import Replicated
 
 TABLES = (ReplicatedTable(table=parse_table_name("app.account")),)
 
@@ -37,7 +37,7 @@ def made(sites: Bare, owner: str) -> Iterator[Replicated]:
         f"ALTER TABLE app.account OWNER TO {owner}",
     )
     yield Replicated(*sites.sites, TABLES, f"r{os.urandom(6).hex()}", {})
-    drop_slots(sites.london)
+    sites.london.drop_slots()
 
 
 def asked(made: Replicated, installer: str) -> list[Installation]:
