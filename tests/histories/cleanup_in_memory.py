@@ -93,11 +93,11 @@ class Cleanup:
 
 
 def _all_agree(stands: Sequence[Stand]) -> bool:
-    """Every site holds it and has sent it on; or those that do had agreed, and the others hold nothing any more."""
+    """Every site holds it and has sent it on; or one that does had agreed, and the others hold nothing any more."""
     holders = [each for each in stands if each.goes]
     if len(holders) == len(stands):
         return True
-    return all(each.agreed for each in holders) and not any(each.holds for each in stands if not each.goes)
+    return any(each.agreed for each in holders) and not any(each.holds for each in stands if not each.goes)
 
 
 def _common(version: RowVersion) -> RowVersion:

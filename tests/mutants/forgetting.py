@@ -81,6 +81,27 @@ FORGETTING = (
         f"{RULE} -k nobody_else",
     ),
     Mutant(
+        "an agreed version says nothing against another row that has none",
+        "plugins/concord/rules/initialization_rule.py",
+        "return present.exists and not same and not way.target_stale",
+        "return False",
+        f"{AGREED} -k makes_both_sites_equal",
+    ),
+    Mutant(
+        "a row of an agreed version is put back that users have deleted meanwhile, as the log will tell",
+        "plugins/concord/rules/initialization_rule.py",
+        "(same and not way.by_log) or not present.exists",
+        "same or not present.exists",
+        f"{AGREED} -k does_not_come_back",
+    ),
+    Mutant(
+        "a version stays for ever that a site has joined without",
+        f"{POSTGRESQL}/upkeep/agreement.py",
+        "any(each.agreed for each in same) and",
+        "all(each.agreed for each in same) and",
+        f"{AGREED} -k joined_without",
+    ),
+    Mutant(
         "an agreed version is the common one of a row that was inserted since",
         "plugins/concord/rules/merging.py",
         "base.agreed and not by.born)",

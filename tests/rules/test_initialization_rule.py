@@ -213,3 +213,24 @@ def test_an_agreed_version_is_told_to_nobody_else(
     asked = Way("london#1", fresh=False, named=True, **way)
     verdict = decide(incoming, present, asked, Policy().bound({}), same=present.exists)
     assert verdict is None or verdict == Verdict("apply", ever("london#1"))
+
+
+@pytest.mark.parametrize("named", ["london#1", "rome#1"])
+@pytest.mark.parametrize("content", [None, "theirs"], ids=["a deleted row", "a row"])
+def test_an_agreed_version_decides_against_another_row_that_has_none(content: str | None, named: str) -> None:
+    """Rule 10: else both sites would keep what they have, whichever of them is named."""
+    version = replace(AGREED, deleted=content is None)
+    ours, theirs = Side(ABSENT, exists=True), Side(version, exists=content is not None, agreed=True)
+    there = Way("london#1", fresh=True, named=named == "london#1")
+    back = Way("rome#1", fresh=True, named=named == "rome#1")
+    assert decide(ours, theirs, there, Policy().bound({}), same=False) is None
+    verdict = decide(theirs, ours, back, Policy().bound({}), same=False)
+    assert verdict is not None
+    assert (verdict.verdict, verdict.version) == ("source_wins", version)
+
+
+def test_the_row_of_an_agreed_version_is_not_put_back_where_a_log_may_yet_tell_that_it_is_gone() -> None:
+    way = Way("london#1", fresh=True, named=True, by_log=True)
+    incoming = Side(AGREED, exists=True, agreed=True)
+    assert decide(incoming, EQUAL_ROW, way, Policy().bound({}), same=True) is None
+    assert decide(incoming, NO_ROW, way, Policy().bound({}), same=False) == Verdict("insert", AGREED)

@@ -60,6 +60,8 @@ class Way:
     forgetful: bool = (
         False  #: the target has forgotten versions of rows: one without any may have been edited
     )
+    #: The target's log tells of edits, after they were made: a row that stood there may be gone by now.
+    by_log: bool = False
     priorities: Mapping[str, int] | None = None
 
 
@@ -81,7 +83,8 @@ def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: boo
     if incoming.agreed and present.version.is_absent:
         if _stays_agreed(incoming, present, way, same=same):
             return Verdict("insert", incoming.version)
-        incoming = replace(incoming, version=ABSENT)  # told again, it would be what others have forgotten
+        if not _still_counts(present, way, same=same):
+            incoming = replace(incoming, version=ABSENT)  # told again, it would be what others have forgotten
     if incoming.version.is_absent:
         return _without_version(incoming, present, way, same=same)
     if present.version.is_absent:
@@ -93,8 +96,14 @@ def _stays_agreed(incoming: Side, present: Side, way: Way, *, same: bool) -> boo
     """May the target know the version as the source does? A third site may not have agreed yet. An edit made there
     remembers who inserted the row, and must not meet it without any version. Nor must an edit made here meet a
     tombstone there that it has not seen (rule 10)."""
-    alike = same or not present.exists
+    alike = (same and not way.by_log) or not present.exists
     return alike and not (incoming.left or way.announced or way.source_stale)
+
+
+def _still_counts(present: Side, way: Way, *, same: bool) -> bool:
+    """Does the version decide, agreed or not? The target has another row, which only a version can replace: the
+    source's row, or that it is gone, could not be told from a version that is there and says nothing."""
+    return present.exists and not same and not way.target_stale
 
 
 def _without_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:

@@ -6,7 +6,9 @@ Here a cleanup has died. London has agreed to forget two inserts of its own and 
 import pytest
 
 from concord.jobs.initialization import How, InitializationJob
+from concord.jobs.site import Capture
 from spark_jobs.initialize import initialize
+from tests.given.at_step import At
 from tests.given.fixtures import MakeNetwork
 from tests.given.forgotten import Stopped, forget, linked, remembered, stepwise
 from tests.given.many_sites import Network, chain
@@ -24,14 +26,8 @@ JOINS = {
 }
 
 
-@pytest.fixture(params=JOINS)
-def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
-    how, rows = JOINS[request.param]
-    made = network(chain("london", "capetown"), ITEM)
-    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
-    linked(made)
-    made["london"].run("DELETE FROM item WHERE id = 3")
-    linked(made)
+def dies_before_capetown_agrees(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cleanup."""
 
     def die(step: str, site: str) -> None:
         if (step, site) == ("publish", "capetown"):
@@ -40,7 +36,16 @@ def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: py
     with monkeypatch.context() as patched:
         stepwise(patched, die)
         with pytest.raises(Stopped):
-            forget(made.carrying())
+            forget(network.carrying())
+
+
+@pytest.fixture(params=JOINS)
+def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
+    how, rows = JOINS[request.param]
+    made = network(chain("london", "capetown"), ITEM)
+    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
+    linked(made)
+    dies_before_capetown_agrees(made, monkeypatch)
     made.add("oslo", "london", [ITEM, *rows])
     (table,) = initialize(InitializationJob(link=made.job("london", "oslo"), how=how), made.spark).tables
     assert table.how is how
@@ -72,3 +77,80 @@ def test_the_next_cleanup_forgets_the_version_where_a_site_has_joined_as_well(jo
     linked(joined)
     forget(joined.carrying())
     assert remembered(joined, "public.item") == {"london": [], "capetown": [], "oslo": []}
+
+
+#: What Oslo has of a key, by the key's last digit: the very row of London's, another one, and what its users did.
+OWN = "INSERT INTO item SELECT tens + n, CASE WHEN n IN (2, 4) THEN 'other' ELSE 'one' END"
+HELD = f"{OWN} FROM generate_series(1, 5) n CROSS JOIN unnest(ARRAY[10, 20]) tens"
+DONE = (
+    "DELETE FROM item WHERE id % 10 = 3",
+    "UPDATE item SET token = 'edited' WHERE id % 10 IN (4, 5)",
+)
+
+
+@pytest.fixture(params=["london", "oslo"])
+def merged(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
+    """London has agreed to forget inserts of Cape Town's, and own deletes. The site whose rows hold differs."""
+    made = network(chain("london", "capetown"), ITEM)
+    made["capetown"].run("INSERT INTO item SELECT 10 + n, 'one' FROM generate_series(0, 5) n")
+    made["london"].run("INSERT INTO item SELECT 20 + n, 'one' FROM generate_series(0, 5) n")
+    linked(made)
+    made["london"].run("DELETE FROM item WHERE id >= 20")
+    linked(made)
+    dies_before_capetown_agrees(made, monkeypatch)
+    made.add("oslo", "london", [ITEM, HELD])
+    made["oslo"].run(*DONE)
+    link = made.job("london", "oslo")
+    initialize(InitializationJob(link=link, how=How.MERGE, named=request.param), made.spark)
+    return made
+
+
+def test_a_merge_makes_both_sites_equal_where_one_has_agreed_to_forget(merged: Network) -> None:
+    """Its version decides against a row that has none, as it would if nobody had agreed."""
+    expected = [(10, "one"), (11, "one"), (12, "one"), *((each, "edited") for each in (14, 15, 24, 25))]
+    assert merged["london"].rows("SELECT * FROM item ORDER BY id") == expected
+    assert merged["oslo"].rows("SELECT * FROM item ORDER BY id") == expected
+    before = {each["id"]: int(each["key"][0]) for each in merged.conflicts()}
+    assert sorted(before.values()) == [*range(12, 16), 21, 22, 24, 25]
+    linked(merged)
+    assert merged.equal
+    assert {each["id"] for each in merged.conflicts()} == before.keys()
+
+
+@pytest.mark.parametrize("editor", ["london", "oslo"])
+def test_an_edit_right_after_a_merge_is_in_no_conflict(merged: Network, editor: str) -> None:
+    before = {each["id"] for each in merged.conflicts()}
+    merged[editor].run("UPDATE item SET token = 'later'")
+    linked(merged)
+    assert merged.equal
+    assert {each["id"] for each in merged.conflicts()} == before
+
+
+def test_a_tombstone_that_a_site_has_joined_without_goes_all_the_same(merged: Network) -> None:
+    """Oslo never had the key 20, and was told nothing of it."""
+    linked(merged)
+    forget(merged.carrying())
+    assert remembered(merged, "public.item") == {"london": [], "capetown": [], "oslo": []}
+
+
+@pytest.mark.parametrize("at_oslo", [*Capture], ids=str)
+def test_a_row_that_is_deleted_while_it_is_merged_does_not_come_back(
+    network: MakeNetwork, monkeypatch: pytest.MonkeyPatch, at_oslo: Capture
+) -> None:
+    """Nor is an edit or an insert of that moment lost. A log tells of them later."""
+    made = network(chain("london", "capetown"), ITEM, oslo=at_oslo)
+    made["capetown"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four')")
+    linked(made)
+    dies_before_capetown_agrees(made, monkeypatch)
+    made.add("oslo", "london", [ITEM, "INSERT INTO item VALUES (1, 'one'), (3, 'three')"])
+    edits = (
+        "DELETE FROM item WHERE id = 1",
+        "INSERT INTO item VALUES (2, 'mine')",
+        "UPDATE item SET token = 'mine' WHERE id = 3",
+    )
+    at = At("chunk", lambda: made["oslo"].run(*edits))
+    initialize(InitializationJob(link=made.job("london", "oslo"), how=How.MERGE), made.spark, at)
+    assert at.reached
+    linked(made)
+    assert made.equal
+    assert made["oslo"].rows("SELECT * FROM item ORDER BY id") == [(2, "mine"), (3, "mine"), (4, "four")]

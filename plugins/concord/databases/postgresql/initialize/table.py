@@ -74,6 +74,7 @@ class Passage:
             target_stale=there == state.stale,
             announced=self._is_listened_to() or (bool(self.target_shape.where) and state.how is not How.LOAD),
             forgetful=initialization_state.has_forgotten(self.target.connection, self.target_shape.name),
+            by_log=self.target_shape.by_log,
             priorities=self.job.priorities,
         )
 

@@ -96,15 +96,17 @@ def _agreement(
 
 
 def _may_go(version: Version, said: Sequence[Stand]) -> bool:
-    """Every site holds it, or has its key outside of the row filter. Or it is agreed wherever it is held, since an
-    earlier cleanup died before all had forgotten it.
+    """Every site holds it, or has its key outside of the row filter. Or some site has agreed: all held it then. The
+    cleanup died before all had marked it, or before all had forgotten it. A site that knows nothing of it has forgotten
+    it, or has joined since.
 
     Not so where a site holds another version of a living row by then. The site may have edited it before it was asked
     to agree. That edit arrives, and takes this one's place.
     """
     if all(each.goes or each.outside for each in said):
         return True
-    agreed = all(each.goes and each.agreed for each in said if each.same)
+    same = [each for each in said if each.same]
+    agreed = any(each.agreed for each in same) and all(each.goes for each in same)
     return agreed and (version.deleted or all(each.same or each.nothing for each in said))
 
 
