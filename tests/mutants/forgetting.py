@@ -102,6 +102,13 @@ FORGETTING = (
         f"{AGREED} -k joined_without",
     ),
     Mutant(
+        "versions go that a site has read of which a cleanup has not heard",
+        f"{POSTGRESQL}/upkeep/agreement.py",
+        "    if _somebody_came(each):\n        return False\n",
+        "",
+        f"{AGREED} -k not_heard",
+    ),
+    Mutant(
         "an agreed version is the common one of a row that was inserted since",
         "plugins/concord/rules/merging.py",
         "base.agreed and not by.born)",

@@ -154,3 +154,42 @@ def test_a_row_that_is_deleted_while_it_is_merged_does_not_come_back(
     linked(made)
     assert made.equal
     assert made["oslo"].rows("SELECT * FROM item ORDER BY id") == [(2, "mine"), (3, "mine"), (4, "four")]
+
+
+#: A cleanup began before Oslo was configured: it does not ask Oslo. It goes on, or runs, at this step of an
+#: initialization; or the initialization runs before this site is asked to agree.
+MEANWHILE = [
+    *("london", "capetown"),
+    *("begin", "positions", "stage", "chunk", "chunk_commit", "verify", "start"),
+]
+
+
+@pytest.mark.parametrize("step", MEANWHILE)
+@pytest.mark.parametrize("how", JOINS)
+def test_a_cleanup_that_has_not_heard_of_a_site_forgets_nothing_that_it_has_read(
+    network: MakeNetwork, monkeypatch: pytest.MonkeyPatch, how: str, step: str
+) -> None:
+    """The site would know an insert for ever that nobody else does."""
+    made = network(chain("london", "capetown"), ITEM)
+    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
+    linked(made)
+    asked, (kind, rows) = made.carrying(), JOINS[how]
+    made.add("oslo", "london", [ITEM, *rows])
+    job = InitializationJob(link=made.job("london", "oslo"), how=kind)
+
+    def join(doing: str, site: str) -> None:
+        if (doing, site) == ("publish", step):
+            initialize(job, made.spark)
+
+    if step in made.by_name:
+        with monkeypatch.context() as patched:
+            stepwise(patched, join)
+            forget(asked)
+    else:
+        initialize(job, made.spark, At(step, lambda: forget(asked)))
+    made["oslo"].run("UPDATE item SET token = 'Oslo' WHERE id = 1")
+    made["capetown"].run("UPDATE item SET token = 'Cape Town' WHERE id = 2")
+    linked(made)
+    assert made.conflicts() == []
+    assert made.equal
+    assert made["london"].rows("SELECT * FROM item ORDER BY id") == [(1, "Oslo"), (2, "Cape Town")]

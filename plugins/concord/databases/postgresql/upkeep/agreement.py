@@ -18,6 +18,7 @@ import psycopg
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import in_our_words, one, rows, run
 from concord.databases.postgresql.facts.plans import BY_KEY, LOOK_UP
+from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.upkeep import flagged_rows
 from concord.databases.postgresql.upkeep.holder import Holder, Limits, Stand, Version, listed, listed_key
@@ -139,6 +140,8 @@ def _publish(each: Holder, agreement: Agreement) -> list[bool]:
 
 def _raised(each: Holder, agreement: Agreement) -> bool:
     """Raise both floors; False where an initialization of the table has begun, which may still tell the versions."""
+    if _somebody_came(each):
+        return False
     held = 0
     for link in each.heeded:
         assert link.session is not None, "a link that never ran is heeded by keeping everything"
@@ -148,6 +151,22 @@ def _raised(each: Holder, agreement: Agreement) -> bool:
     floor = agreement.floor
     run(each.connection, f"UPDATE concord.site SET stamp_floor = {floor} WHERE stamp_floor < {floor}")
     return held == len(each.heeded)
+
+
+def _somebody_came(each: Holder) -> bool:
+    """Has a site joined since this cleanup began, or does one now? What it has read is not agreed there, and nobody
+    asks it. Until the transaction ends, no other one begins; then it finds what is agreed by now."""
+    initialization_state.share(each.connection)
+    table = literal(each.table)
+    known = ", ".join(literal(link.name) for link in (*each.heeded, *each.unheeded))
+    return bool(
+        rows(
+            each.connection,
+            f"SELECT 1 FROM concord.link_state WHERE role = 'source' AND initialized ? {table}"
+            f" AND link NOT IN ({known}) UNION ALL"
+            f" SELECT 1 FROM concord.initialization WHERE table_name = {table} LIMIT 1",
+        )
+    )
 
 
 def _mark(each: Holder, versions: Sequence[Version]) -> set[int]:
