@@ -78,7 +78,8 @@ def all_of(incoming: DataFrame, way: Way) -> DataFrame:
     # Told again, an agreed version would be what others have forgotten: to them none is announced.
     brought = ~(agreed & F.col("deleted")) if way.announced else F.lit(True)
     shared = incoming.where(~F.col("out_of_scope") & brought)
-    known = {name: F.when(~agreed, F.col(name)) for name in made} if way.announced else {}
+    heard = way.announced and not way.private
+    known = {name: F.when(~agreed, F.col(name)) for name in made} if heard else {}
     told = shared.withColumns({**known, "born": F.col("born") & ~agreed})
     return told.withColumns({"verdict": verdict, **nothing, **with_versions}).drop(*ASIDE)
 

@@ -149,8 +149,8 @@ REPLICATION_SET = (
     Mutant(
         "rows that are merged beside rows of a site's own get no version",
         f"{POSTGRESQL}/initialize/table.py",
-        " or (bool(self.target_shape.where) and state.how is not How.LOAD)",
-        "",
+        "announced=listened or own",
+        "announced=listened",
         "tests/link/filters/test_sites_meet.py -k merge",
     ),
 )

@@ -57,6 +57,7 @@ class Way:
     #: Other synchronizations listen at the target, or it may hold rows of its own under the same keys, outside of
     #: the filter. Every row needs a version.
     announced: bool = False
+    private: bool = False  #: announced for its own rows alone: nobody else listens
     forgetful: bool = (
         False  #: the target has forgotten versions of rows: one without any may have been edited
     )
@@ -83,7 +84,7 @@ def decide(incoming: Side, present: Side, way: Way, chains: Chains, *, same: boo
     if incoming.agreed and present.version.is_absent:
         if _stays_agreed(incoming, present, way, same=same):
             return Verdict("insert", incoming.version)
-        if not _still_counts(present, way, same=same):
+        if not _still_counts(incoming, present, way, same=same):
             incoming = replace(incoming, version=ABSENT)  # told again, it would be what others have forgotten
     if incoming.version.is_absent:
         return _without_version(incoming, present, way, same=same)
@@ -97,13 +98,17 @@ def _stays_agreed(incoming: Side, present: Side, way: Way, *, same: bool) -> boo
     remembers who inserted the row, and must not meet it without any version. Nor must an edit made here meet a
     tombstone there that it has not seen (rule 10)."""
     alike = (same and not way.by_log) or not present.exists
-    return alike and not (incoming.left or way.announced or way.source_stale)
+    unannounced = not way.announced or (way.private and present.exists)
+    return alike and unannounced and not (incoming.left or way.source_stale)
 
 
-def _still_counts(present: Side, way: Way, *, same: bool) -> bool:
+def _still_counts(incoming: Side, present: Side, way: Way, *, same: bool) -> bool:
     """Does the version decide, agreed or not? The target has another row, which only a version can replace: the
-    source's row, or that it is gone, could not be told from a version that is there and says nothing."""
-    return present.exists and not same and not way.target_stale
+    source's row, or that it is gone, could not be told from a version that is there and says nothing. Or it may have a
+    row of its own, and tells nobody else."""
+    if present.exists:
+        return not same and not way.target_stale
+    return incoming.exists and way.private
 
 
 def _without_version(incoming: Side, present: Side, way: Way, *, same: bool) -> Verdict | None:

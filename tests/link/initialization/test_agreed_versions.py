@@ -7,8 +7,10 @@ import pytest
 
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.site import Capture
+from concord.tables.row_filter_text import parse_row_filter
 from spark_jobs.initialize import initialize
 from tests.given.at_step import At
+from tests.given.filtered_pair import HERE
 from tests.given.fixtures import MakeNetwork
 from tests.given.forgotten import Stopped, forget, linked, remembered, stepwise
 from tests.given.many_sites import Network, chain
@@ -154,6 +156,30 @@ def test_a_row_that_is_deleted_while_it_is_merged_does_not_come_back(
     linked(made)
     assert made.equal
     assert made["oslo"].rows("SELECT * FROM item ORDER BY id") == [(2, "mine"), (3, "mine"), (4, "four")]
+
+
+def test_a_filtered_table_is_merged_beside_private_rows_with_the_versions_that_are_agreed(
+    network: MakeNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oslo has the first row as well, lacks the second one, and has an own one under the third one's key."""
+    ddl = "CREATE TABLE item (id int PRIMARY KEY, token text, region int NOT NULL DEFAULT 1)"
+    made = network(chain("london", "capetown"), ddl)
+    made.tables = tuple(each.model_copy(update={"where": parse_row_filter(HERE)}) for each in made.tables)
+    made.initialize("london", "capetown")
+    made["capetown"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    linked(made)
+    dies_before_capetown_agrees(made, monkeypatch)
+    made.add("oslo", "london", [ddl, "INSERT INTO item VALUES (1, 'one', 1), (3, 'own', 2)"])
+    initialize(InitializationJob(link=made.job("london", "oslo"), how=How.MERGE), made.spark)
+    before = [each["key"] for each in made.conflicts()]
+    assert before == [["3"]]
+    made["capetown"].run("UPDATE item SET token = 'Cape Town' WHERE id IN (1, 3)")
+    made["oslo"].run("UPDATE item SET token = 'Oslo' WHERE id = 2")
+    linked(made)
+    assert made.equal
+    assert [each["key"] for each in made.conflicts()] == before
+    forget(made.carrying())
+    assert remembered(made, "public.item") == {"london": [], "capetown": [], "oslo": []}
 
 
 #: A cleanup began before Oslo was configured: it does not ask Oslo. It goes on, or runs, at this step of an

@@ -65,6 +65,7 @@ class Passage:
 
     def way(self, state: Progressed) -> Way:
         here, there = self.source.access.name, self.target.access.name
+        listened, own = self._is_listened_to(), bool(self.target_shape.where) and state.how is not How.LOAD
         return Way(
             origin=self.source.site().origin,
             # Rows without a version that a load finds at its target are its own.
@@ -72,7 +73,8 @@ class Passage:
             named=here == state.named,
             source_stale=here == state.stale,
             target_stale=there == state.stale,
-            announced=self._is_listened_to() or (bool(self.target_shape.where) and state.how is not How.LOAD),
+            announced=listened or own,
+            private=own and not listened,
             forgetful=initialization_state.has_forgotten(self.target.connection, self.target_shape.name),
             by_log=self.target_shape.by_log,
             priorities=self.job.priorities,
