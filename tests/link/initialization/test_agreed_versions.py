@@ -45,7 +45,9 @@ def dies_before_capetown_agrees(network: Network, monkeypatch: pytest.MonkeyPatc
 def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
     how, rows = JOINS[request.param]
     made = network(chain("london", "capetown"), ITEM)
-    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
+    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    linked(made)
+    made["london"].run("DELETE FROM item WHERE id = 3")
     linked(made)
     dies_before_capetown_agrees(made, monkeypatch)
     made.add("oslo", "london", [ITEM, *rows])
