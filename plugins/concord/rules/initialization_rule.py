@@ -103,9 +103,8 @@ def _stays_agreed(incoming: Side, present: Side, way: Way, *, same: bool) -> boo
 
 
 def _still_counts(incoming: Side, present: Side, way: Way, *, same: bool) -> bool:
-    """Does the version decide, agreed or not? The target has another row, which only a version can replace: the
-    source's row, or that it is gone, could not be told from a version that is there and says nothing. Or it may have a
-    row of its own, and tells nobody else."""
+    """Does the version decide, agreed or not? The target has another row, which only a version can replace. Or
+    it may have a row of its own, and tells nobody else."""
     if present.exists:
         return not same and not way.target_stale
     return incoming.exists and way.private

@@ -154,8 +154,8 @@ def _raised(each: Holder, agreement: Agreement) -> bool:
 
 
 def _somebody_came(each: Holder) -> bool:
-    """Has a site joined since this cleanup began, or does one now? What it has read is not agreed there, and nobody
-    asks it. Until the transaction ends, no other one begins; then it finds what is agreed by now."""
+    """Has a site joined since this cleanup began, or does one now? It may have read a version that is not agreed, and
+    nobody asks it. Until the transaction ends, no other one begins. Then it finds what is agreed by now."""
     initialization_state.share(each.connection)
     table = literal(each.table)
     known = ", ".join(literal(link.name) for link in (*each.heeded, *each.unheeded))
