@@ -14,6 +14,13 @@ KEPT = "tests/transactional/compared/test_kept_differently.py"
 
 COMPARED_REPLICATIONS = (
     Mutant(
+        "a level that was read before a run is the last word",
+        "plugins/concord/comparison/replication.py",
+        "            if level == before:\n",
+        "            if before:\n",
+        "tests/transactional/compared/test_busy.py -k goes_on_while",
+    ),
+    Mutant(
         "nothing is under way",
         CORE,
         "                for each in (log, *late):",

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql.replication import publisher
+from concord.databases.postgresql.replication.subscriber import Subscriber
 from concord.jobs.link import Direction
 from concord.messages.errors import WriteContended
 from tests.given.compared_replication import Reached, compare, table
@@ -80,6 +81,26 @@ def test_a_replication_that_never_rests_is_compared_while_users_write(replicated
     assert met > 0, "no comparison met a row that was under way"
     found = table(compare(sites))
     assert (found.differing, found.in_flight) == (1, 0)
+
+
+def test_a_run_that_goes_on_while_a_comparison_begins_has_lost_no_history(
+    replicated: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run confirms the log beyond the level that the comparison has read a moment ago."""
+    sites, read = accounts(replicated), Subscriber.reached
+    levels: list[int] = []
+
+    def before_a_run(end: Subscriber) -> int:
+        level = read(end)
+        levels.append(level)
+        if len(levels) == 1:
+            sites.london.run("UPDATE account SET balance = 1 WHERE id = 1")
+            sites.run()
+        return level
+
+    monkeypatch.setattr(Subscriber, "reached", before_a_run)
+    assert compare(sites).found == 0
+    assert levels[-1] > levels[0]
 
 
 @pytest.mark.parametrize("updates", ["both", "queued"])
