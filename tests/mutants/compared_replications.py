@@ -15,10 +15,10 @@ KEPT = "tests/transactional/compared/test_kept_differently.py"
 COMPARED_REPLICATIONS = (
     Mutant(
         "a level that was read before a run is the last word",
-        "plugins/concord/comparison/replication.py",
+        CORE,
         "            if level == before:\n",
         "            if before:\n",
-        "tests/transactional/compared/test_busy.py -k goes_on_while",
+        f"{BUSY} -k goes_on_while",
     ),
     Mutant(
         "nothing is under way",
