@@ -22,6 +22,7 @@ from concord.orchestration.tasks.jobs import installations
 from embedded.connect_server import ConnectServer
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database
+from tests.given import slots
 from tests.given.typed_commands import Terminal
 
 #: The Spark connection of those that are about what is submitted: each link then starts a Spark of its own.
@@ -84,6 +85,9 @@ class Site:
     """One site as its users see it."""
 
     uri: str
+
+    def drop_slots(self) -> None:
+        slots.drop(self.run)
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.uri, autocommit=True) as connection:

@@ -15,6 +15,7 @@ from concord.databases.postgresql.rows import logged_edits
 from concord.databases.postgresql.sites import state as site_state
 from concord.jobs.site import Credentials, SiteAccess
 from concord.tables.replication_set import ReplicatedTable, TableName
+from tests.given import slots
 
 READER, APPLIER, APPLICATION, PASSWORD = "link_reader", "link_applier", "an_application", "opens nothing"
 #: A login that may read the log: every table of its cluster.
@@ -77,20 +78,7 @@ class Site:
         self.connection.close()
 
     def drop_slots(self) -> None:
-        """Once their readers have noticed that nobody reads any more."""
-        slots, until = "pg_replication_slots WHERE database = current_database()", time.monotonic() + 10
-        while True:
-            try:
-                self.run(
-                    f"SELECT pg_terminate_backend(active_pid) FROM {slots} AND active_pid IS NOT NULL",
-                    f"SELECT pg_drop_replication_slot(slot_name) FROM {slots}",
-                )
-            except psycopg.errors.ObjectInUse:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.05)
-            else:
-                return
+        slots.drop(self.run)
 
     def run(self, *statements: str) -> None:
         """Edit the site as its users do, one transaction a statement."""
