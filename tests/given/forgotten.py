@@ -57,3 +57,16 @@ def stepwise(monkeypatch: pytest.MonkeyPatch, between: Callable[[str, str], None
 
     monkeypatch.setattr(agreement, "_publish", told("publish", agreement._publish))
     monkeypatch.setattr(cleanup, "delete", told("forget", cleanup.delete))
+
+
+def forget_until(network: Network, step: str, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cleanup of everything, killed when it comes to that step of the site."""
+
+    def die(*now: str) -> None:
+        if now == (step, site):
+            raise Stopped
+
+    with monkeypatch.context() as patched:
+        stepwise(patched, die)
+        with pytest.raises(Stopped):
+            forget(network.carrying())

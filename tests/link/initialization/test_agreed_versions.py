@@ -12,7 +12,7 @@ from spark_jobs.initialize import initialize
 from tests.given.at_step import At
 from tests.given.filtered_pair import HERE
 from tests.given.fixtures import MakeNetwork
-from tests.given.forgotten import Stopped, forget, linked, remembered, stepwise
+from tests.given.forgotten import forget, forget_until, linked, remembered, stepwise
 from tests.given.many_sites import Network, chain
 
 pytestmark = pytest.mark.spark
@@ -28,19 +28,6 @@ JOINS = {
 }
 
 
-def dies_before_capetown_agrees(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cleanup."""
-
-    def die(step: str, site: str) -> None:
-        if (step, site) == ("publish", "capetown"):
-            raise Stopped
-
-    with monkeypatch.context() as patched:
-        stepwise(patched, die)
-        with pytest.raises(Stopped):
-            forget(network.carrying())
-
-
 @pytest.fixture(params=JOINS)
 def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
     how, rows = JOINS[request.param]
@@ -49,7 +36,7 @@ def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: py
     linked(made)
     made["london"].run("DELETE FROM item WHERE id = 3")
     linked(made)
-    dies_before_capetown_agrees(made, monkeypatch)
+    forget_until(made, "publish", "capetown", monkeypatch)
     made.add("oslo", "london", [ITEM, *rows])
     (table,) = initialize(InitializationJob(link=made.job("london", "oslo"), how=how), made.spark).tables
     assert table.how is how
@@ -101,7 +88,7 @@ def merged(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: py
     linked(made)
     made["london"].run("DELETE FROM item WHERE id >= 20")
     linked(made)
-    dies_before_capetown_agrees(made, monkeypatch)
+    forget_until(made, "publish", "capetown", monkeypatch)
     made.add("oslo", "london", [ITEM, HELD])
     made["oslo"].run(*DONE)
     link = made.job("london", "oslo")
@@ -146,7 +133,7 @@ def test_a_row_that_is_deleted_while_it_is_merged_does_not_come_back(
     made = network(chain("london", "capetown"), ITEM, oslo=at_oslo)
     made["capetown"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four')")
     linked(made)
-    dies_before_capetown_agrees(made, monkeypatch)
+    forget_until(made, "publish", "capetown", monkeypatch)
     made.add("oslo", "london", [ITEM, "INSERT INTO item VALUES (1, 'one'), (3, 'three')"])
     edits = (
         "DELETE FROM item WHERE id = 1",
@@ -171,7 +158,7 @@ def test_a_filtered_table_is_merged_beside_private_rows_with_the_versions_that_a
     made.initialize("london", "capetown")
     made["capetown"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
     linked(made)
-    dies_before_capetown_agrees(made, monkeypatch)
+    forget_until(made, "publish", "capetown", monkeypatch)
     made.add("oslo", "london", [ddl, "INSERT INTO item VALUES (1, 'one', 1), (3, 'own', 2)"])
     initialize(InitializationJob(link=made.job("london", "oslo"), how=How.MERGE), made.spark)
     before = [each["key"] for each in made.conflicts()]

@@ -9,7 +9,15 @@ from concord.jobs.site import Credentials
 from concord.jobs.upkeep import CarryingSite, SiteCleanup
 from concord.rules.policy import Policy
 from tests.given.fixtures import MakeNetwork
-from tests.given.forgotten import BY_THE_DRIVER, Stopped, forget, linked, remembered, stepwise, versions
+from tests.given.forgotten import (
+    BY_THE_DRIVER,
+    forget,
+    forget_until,
+    linked,
+    remembered,
+    stepwise,
+    versions,
+)
 from tests.given.many_sites import Network, hub, mesh
 from tests.given.site import APPLICATION, provision_site
 
@@ -110,15 +118,7 @@ def test_a_cleanup_that_is_killed_anywhere_makes_no_false_conflict(
     """Then each site edits a row of its own that no other has edited since; and the next cleanup ends it."""
     triangle["london"].run("INSERT INTO book SELECT n, 'born' FROM generate_series(41, 43) n", ONLY_LONDON)
     linked(triangle)
-
-    def die(step: str, site: str) -> None:
-        if (step, site) == killed:
-            raise Stopped
-
-    with monkeypatch.context() as patched:
-        stepwise(patched, die)
-        with pytest.raises(Stopped):
-            forget(triangle.carrying())
+    forget_until(triangle, *killed, monkeypatch)
     for place, site in enumerate(triangle.sites):
         site.run(
             f"UPDATE book SET title = '{site.name}' WHERE id IN ({3 + place}, {41 + place})",
@@ -148,15 +148,7 @@ def test_what_both_sites_add_adds_up_though_one_alone_has_forgotten_the_row(
     }.items():
         sites[name].run(statement)
         linked(sites)
-
-    def die(step: str, site: str) -> None:
-        if (step, site) == ("forget", "capetown"):
-            raise Stopped
-
-    with monkeypatch.context() as patched:
-        stepwise(patched, die)
-        with pytest.raises(Stopped):
-            forget(sites.carrying())
+    forget_until(sites, "forget", "capetown", monkeypatch)
     assert [len(versions(each, "public.stock")) for each in sites.sites] == [0, 1]
     for each in sites.sites:
         each.run("UPDATE stock SET seats = seats + 1")
