@@ -47,10 +47,24 @@ LOG_CAPTURE = (
     ),
     Mutant(
         "a row is merged into one that came after its key was locked",
-        f"{POSTGRESQL}/write/unregistered.py",
-        'return f"NOT EXISTS ({known} AND p.{WRITTEN_BY} IS NULL)"',
-        'return f"NOT EXISTS ({known} AND false)"',
+        f"{POSTGRESQL}/write/stood.py",
+        'return f"NOT {known} AND p.{WRITTEN_BY} IS NULL)"',
+        'return f"NOT {known} AND false)"',
         f"{RACES} -k after_the_keys_were_locked",
+    ),
+    Mutant(
+        "a row that came after its key was locked is judged under a version that is not its own",
+        f"{POSTGRESQL}/write/stood.py",
+        "IS NULL OR p.{WRITTEN_BY} IS NOT NULL)",
+        "IS NULL OR true)",
+        f"{RACES} -k where_both_have_deleted",
+    ),
+    Mutant(
+        "a conflict is logged with a row that came after its key was locked",
+        f"{POSTGRESQL}/write/conflict_log.py",
+        ' AND {stood.under_key(shape, "v")}',
+        "",
+        f"{RACES} -k in_its_place",
     ),
     Mutant(
         "a link whose target's log is lost writes on",

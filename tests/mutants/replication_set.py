@@ -41,9 +41,16 @@ REPLICATION_SET = (
     Mutant(
         "a marked row is merged into one that was not there when it was locked",
         f"{POSTGRESQL}/write/merge.py",
-        '" AND s.concord_there") if shape.registers',
+        '" AND s.concord_stood") if shape.registers',
         '"") if shape.registers',
         "tests/link/marks/test_races.py -k after_the_keys_were_locked",
+    ),
+    Mutant(
+        "a conflict of marked rows is logged with a row that came after its key was locked",
+        f"{POSTGRESQL}/write/conflict_log.py",
+        ' AND {stood.under_key(shape, "v")}',
+        "",
+        "tests/link/marks/test_races.py -k comes_meanwhile",
     ),
     Mutant(
         "a marked row that was removed is remembered as if it stood there",

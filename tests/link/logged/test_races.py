@@ -107,6 +107,28 @@ def test_a_row_that_comes_where_a_delete_arrives_stays(sites: Pair) -> None:
     assert title(sites.london, 1) == "again"
 
 
+def test_a_row_that_comes_where_both_have_deleted_one_makes_no_conflict(sites: Pair) -> None:
+    for site in sites.sites:
+        site.as_application("DELETE FROM book WHERE id = 1")
+    sites.run("forward", at=At("judge", lambda: insert(sites.capetown, 1, "again")))
+    assert at_rest(sites)
+    assert title(sites.london, 1) == "again"
+    assert sites.conflicts() == []
+
+
+def test_a_delete_that_wins_is_logged_without_the_row_that_comes_in_its_place(sites: Pair) -> None:
+    """F07: the log holds what each version held. The row that comes has another version, of its own registration."""
+    retitle(sites.london, 1, "from london")
+    sites.capetown.as_application("DELETE FROM book WHERE id = 1")
+    sites.run("forward", at=At("conflicts", lambda: insert(sites.capetown, 1, "again")))
+    (conflict,) = sites.conflicts()
+    assert (conflict["type"], conflict["winner_version"]["deleted"]) == ("update_delete", True)
+    assert (conflict["winner_row"], conflict["loser_row"]["title"]) == (None, "from london")
+    assert at_rest(sites)
+    assert title(sites.london, 1) == "again"
+    assert len(sites.conflicts()) == 1
+
+
 def test_an_edit_after_its_row_was_registered_travels_under_its_own_version(sites: Pair) -> None:
     """No version holds one content here and another there: the run leaves the row to the next one."""
     retitle(sites.london, 1, "registered")

@@ -58,6 +58,20 @@ def test_a_row_inserted_where_one_was_removed_behind_our_back_is_not_overwritten
     assert {conflict[side]["note"] for side in SIDES} == {"from london", "meanwhile"}
 
 
+def test_a_conflict_is_logged_without_the_row_that_comes_meanwhile(shops: MakeShops) -> None:
+    """F07: the version that wins never held it. Its own row was removed behind our back."""
+    both = shops()
+    both.london.update(1, "from london")
+    both.capetown.update(1, "from cape town")
+    stop = At("cut", fail)
+    with pytest.raises(ConnectionError):
+        both.pair.run("reverse", at=stop)  # registered, and not sent
+    both.capetown.site.run("DELETE FROM customer WHERE id = 1")
+    both.pair.run("forward", at=At("conflicts", lambda: both.capetown.insert(1, "meanwhile")))
+    (conflict,) = both.pair.conflicts()
+    assert (conflict["winner_site"], conflict["winner_row"]) == ("capetown", None)
+
+
 def test_an_edit_whose_mark_is_old_is_not_sent_yet_never_overwritten_silently(shops: MakeShops) -> None:
     """F21: the application breaks its promise. Its row stands in the log when it loses."""
     both = shops()

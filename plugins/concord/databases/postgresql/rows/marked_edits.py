@@ -197,7 +197,7 @@ def register_staged(connection: Connection, staged: Staged) -> int:
     """Under lock, before it is judged: the staged keys whose rows an application has edited since it was registered,
     whatever their marks say. Then what is overwritten has been seen. Rows registered.
 
-    Where there is no row, nothing is remembered any more: it must be inserted, and by no one else (`there`).
+    Where there is no row, nothing is remembered any more: it must be inserted, and by no one else (`stood`).
     """
     shape = staged.shape
     same = shape.same_key("t", "s")
@@ -211,18 +211,6 @@ def register_staged(connection: Connection, staged: Staged) -> int:
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 't')}"
     )
     return run(connection, _upsert(shape, joined, "true"))
-
-
-def there(shape: Shape, row: str) -> str:
-    """Condition: the row of this key stood in the base table when it was locked.
-
-    Nothing locks a key that does not exist against an application. So a row that was not there is inserted or
-    fails; were it merged, it would overwrite what an application inserted meanwhile.
-    """
-    return (
-        f"EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
-        " AND p.concord_seen IS NOT NULL)"
-    )
 
 
 def remember_written(connection: Connection, shape: Shape, winners: str) -> None:

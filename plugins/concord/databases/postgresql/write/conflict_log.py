@@ -5,7 +5,7 @@ from __future__ import annotations
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.write import merged_row
+from concord.databases.postgresql.write import merged_row, stood
 from concord.databases.postgresql.write.conflict_id import conflict_id, dot
 from concord.databases.postgresql.write.judged import Judged
 from concord.versions.conflict import ConflictType
@@ -42,7 +42,7 @@ SELECT {identity}, {literal(synchronization)}, {literal(link)}, {literal(transmi
        {_either(source_wins, incoming, present)}, {_either(source_wins, present, incoming)},
        {_either(source_wins, incoming_row, present_row)}, {_either(source_wins, present_row, incoming_row)}
   FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
-  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")}
+  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "v")} AND {stood.under_key(shape, "v")}
  WHERE v.verdict IN ('source_wins', 'target_wins') ON CONFLICT (id) DO NOTHING""",
     )
 

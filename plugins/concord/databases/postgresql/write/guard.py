@@ -12,7 +12,7 @@ from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, every, one, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.write import row_locks
+from concord.databases.postgresql.write import row_locks, stood
 from concord.databases.postgresql.write.suspicious import UNSUSPECTING, Suspicion
 from concord.messages.errors import WriteContended
 from concord.messages.how_many import how_many
@@ -179,8 +179,8 @@ def _differs(shape: Shape) -> str:
 
     A scalar subquery, so that no plan hashes the whole table.
     """
-    differs = shape.differs(shape.updated)
-    return f"(SELECT {differs} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    differs, here = shape.differs(shape.updated), stood.beside_version(shape)
+    return f"(SELECT {differs} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')} AND {here})"
 
 
 def _conflicts_alike(shape: Shape) -> str:

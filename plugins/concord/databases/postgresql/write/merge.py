@@ -13,9 +13,8 @@ from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, counts, run
 from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
-from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.write import unregistered
+from concord.databases.postgresql.write import stood, unregistered
 from concord.databases.postgresql.write.conflict_log import version_object
 from concord.databases.postgresql.write.guard import unchanged
 from concord.databases.postgresql.write.judged import Judged
@@ -90,8 +89,8 @@ def _merge(
     """The columns are cast before they are sorted, hence once."""
     shape = judged.staged.shape
     typed = ", ".join(f"{_typed(column, shape)} AS {column.sql}" for column in columns)
-    there = unregistered.there(shape, "w") if shape.by_log else marked_edits.there(shape, "w")
-    also, there = (f", {there} AS concord_there", " AND s.concord_there") if shape.registers else ("", "")
+    here = f", {stood.under_key(shape, 'w')} AS concord_stood"
+    also, there = (here, " AND s.concord_stood") if shape.registers else ("", "")
     rows = f"SELECT {typed}, w.concord_gone{also} FROM {judged.winners} w WHERE {chosen} ORDER BY {shape.keys_of('w')}"
     merge = f"MERGE INTO {shape.table.sql} t USING ({rows}) s ON {shape.same_key('t', 's')}{there} {actions}"
     run(connection, LOOK_UP, merge, SCAN)

@@ -10,6 +10,7 @@ from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
+from concord.databases.postgresql.write import stood
 from concord.rules.policy import Chains
 from concord.rules.resolver import Base, Contender, Row, total_order
 from concord.versions.conflict import Outcome, Winner, classify
@@ -71,7 +72,7 @@ def retaken(
         ]
         joined = (
             f" JOIN {staged} s ON {shape.same_key('s', 'v')}"
-            f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')}"
+            f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')} AND {stood.under_key(shape, 'v')}"
         )
         waited = "s.concord_retried"
     if shape.base_types:

@@ -73,13 +73,6 @@ def _attribute(connection: Connection, staged: Staged) -> None:
     )
 
 
-def there(shape: Shape, row: str) -> str:
-    """Condition: the base row stood when it was locked. Nothing locks a key that does not exist against an
-    application: so a row that was not there is inserted, or fails."""
-    known = f"SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
-    return f"NOT EXISTS ({known} AND p.{WRITTEN_BY} IS NULL)"
-
-
 def writer(shape: Shape, row: str) -> str:
     """The writer of the base row that stands under the key of this row now; NULL where none does."""
     return f"(SELECT t.xmin FROM {shape.table.sql} t WHERE {shape.same_key('t', row)})"

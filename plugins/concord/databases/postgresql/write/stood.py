@@ -1,0 +1,30 @@
+"""Did a base row stand when its key was locked?
+
+Nothing locks a key that does not exist against an application. Where triggers tell, an application that inserts it
+meets its locked shadow row. Elsewhere its row may come at any moment, and has no version yet. So no verdict and no
+log entry looks at such a row, and what is written under its key is inserted, or fails (rule 3).
+"""
+
+from __future__ import annotations
+
+from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
+from concord.databases.postgresql.rows.shape import Shape
+
+
+def beside_version(shape: Shape) -> str:
+    """Condition on the shadow row `p` of a locked key, which may be absent."""
+    if not shape.registers:
+        return "true"
+    if shape.marks is not None:
+        return "p.concord_seen IS NOT NULL"  # what stood has been registered
+    return f"(p.{shape.shadow.key_column(shape.key_names[0])} IS NULL OR p.{WRITTEN_BY} IS NOT NULL)"
+
+
+def under_key(shape: Shape, row: str) -> str:
+    """The same condition on the key of a row of any statement."""
+    if not shape.registers:
+        return "true"
+    known = f"EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
+    if shape.marks is not None:
+        return f"{known} AND p.concord_seen IS NOT NULL)"
+    return f"NOT {known} AND p.{WRITTEN_BY} IS NULL)"
