@@ -67,6 +67,13 @@ LOG_CAPTURE = (
         f"{RACES} -k in_its_place",
     ),
     Mutant(
+        "a row that came and went around its registration is judged as standing",
+        f"{POSTGRESQL}/write/unregistered.py",
+        'f" AND ({writer} IS NOT NULL OR {known})"',
+        'f" AND ({writer} IS NOT NULL OR {known} OR true)"',
+        f"{RACES} -k comes_and_goes",
+    ),
+    Mutant(
         "a link whose target's log is lost writes on",
         f"{POSTGRESQL}/write/unregistered.py",
         "    made.refuse_lost(access.name, tables)\n",

@@ -1,7 +1,10 @@
 """Edits that come while a link looks at the log, or commit after it has looked: none is lost or overwritten unseen."""
 
+from typing import Any
+
 import pytest
 
+from concord.databases.postgresql.write import unregistered
 from concord.jobs.site import Capture
 from concord.messages.errors import HistoryLost
 from tests.given.at_step import At
@@ -127,6 +130,29 @@ def test_a_delete_that_wins_is_logged_without_the_row_that_comes_in_its_place(si
     assert at_rest(sites)
     assert title(sites.london, 1) == "again"
     assert len(sites.conflicts()) == 1
+
+
+def test_a_row_that_comes_and_goes_around_its_registration_is_judged_as_gone(
+    sites: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link has found nothing to lock, and registers then: it hears of the insert, and not of the delete."""
+    insert(sites.london, 11, "from london")
+    retitle(sites.london, 1, "from london")
+    register = unregistered.register
+
+    def around(*arguments: Any) -> None:
+        monkeypatch.undo()
+        insert(sites.capetown, 11, "meanwhile")
+        register(*arguments)
+        sites.capetown.as_application("DELETE FROM book WHERE id = 11")
+
+    monkeypatch.setattr(unregistered, "register", around)
+    sites.run("forward", at=At("lock", lambda: retitle(sites.capetown, 1, "the first try is in vain")))
+    conflicts = {each["key"][0]: each for each in sites.conflicts()}
+    assert conflicts["11"]["type"] == "update_delete", "decided by the delete, not by the row before it"
+    assert at_rest(sites)
+    assert title(sites.london, 11) is None
+    assert len(sites.conflicts()) == 2
 
 
 def test_an_edit_after_its_row_was_registered_travels_under_its_own_version(sites: Pair) -> None:

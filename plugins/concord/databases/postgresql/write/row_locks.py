@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concord.databases.contract.ends import Job
-from concord.databases.postgresql.facts.connection import Connection, every, run
+from concord.databases.postgresql.facts.connection import Connection, every, one, run
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import unregistered
 
@@ -19,13 +19,14 @@ def lock(connection: Connection, staged: Sequence[Staged], job: Job, *, again: b
     registered `again` while they are locked. Raises WriteContended where one has.
     """
     logged = [each for each in staged if each.shape.by_log]
+    (since,) = one(connection, "SELECT pg_current_snapshot()::text") if logged else ("",)
     locked = [sum(int(count) for ((count,),) in every(connection, *_base(each))) for each in logged]
     if logged and again:
         unregistered.register(job, [each.shape.name for each in logged])
     for each in staged:
         run(connection, *(() if each in logged else _base(each)), *_shadow(each))
     for each, rows in zip(logged, locked, strict=True):
-        unregistered.refuse(connection, each, rows, registered=again)
+        unregistered.refuse(connection, each, rows, registered=again, since=since)
 
 
 def _base(staged: Staged) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from contextlib import closing
 
 from concord.databases.contract.ends import Job
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import untold_edits
 from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, one, run
@@ -30,15 +31,17 @@ def register(job: Job, tables: Collection[str]) -> None:
     made.refuse_lost(access.name, tables)
 
 
-def refuse(connection: Connection, staged: Staged, locked: int, *, registered: bool) -> None:
+def refuse(connection: Connection, staged: Staged, locked: int, *, registered: bool, since: str) -> None:
     """Of the staged rows, `locked` base rows are locked, and all shadow rows. Raises WriteContended where a row has
     come meanwhile, or may have an edit that is not registered.
 
     `registered`: it was done since the lock. By that very fact all is known that a shadow row does not know yet.
+
+    `since`: the snapshot before the lock.
     """
     shape = staged.shape
     if registered:
-        _attribute(connection, staged)
+        _attribute(connection, staged, since)
     unknown = "false" if registered else f"{untold_edits.whole('t.concord_writer')} >= n.since"
     # A row that was born elsewhere, and of which nobody here has a version, has nobody here deleted.
     deleted = "false" if registered else "p.origin = '' AND NOT (s.concord_born OR s.concord_gone)"
@@ -63,13 +66,17 @@ SELECT count(t.concord_there),
         )
 
 
-def _attribute(connection: Connection, staged: Staged) -> None:
+def _attribute(connection: Connection, staged: Staged, since: str) -> None:
+    """Whose the rows are that stand, or do not. A row may come, be registered and go since the lock, which held
+    nothing of it: its going has not been registered."""
     shape = staged.shape
     writer = f"(SELECT t.xmin FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
+    known = f"p.deleted OR pg_visible_in_snapshot(p.position, {literal(since)}::pg_snapshot)"
     run(
         connection,
         f"UPDATE {shape.shadow.sql} p SET {WRITTEN_BY} = {writer} FROM {staged.typed} s"
-        f" WHERE {shape.same_key('p', 's')} AND p.{WRITTEN_BY} IS DISTINCT FROM {writer}",
+        f" WHERE {shape.same_key('p', 's')} AND p.{WRITTEN_BY} IS DISTINCT FROM {writer}"
+        f" AND ({writer} IS NOT NULL OR {known})",
     )
 
 
