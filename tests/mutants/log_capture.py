@@ -74,6 +74,13 @@ LOG_CAPTURE = (
         f"{RACES} -k comes_and_goes",
     ),
     Mutant(
+        "a row that came under a key that a link deletes counts as registered",
+        f"{POSTGRESQL}/write/merge.py",
+        "CASE WHEN NOT s.concord_gone THEN {unregistered.writer",
+        "CASE WHEN true THEN {unregistered.writer",
+        f"{RACES} -k while_a_delete_is_written",
+    ),
+    Mutant(
         "a link whose target's log is lost writes on",
         f"{POSTGRESQL}/write/unregistered.py",
         "    made.refuse_lost(access.name, tables)\n",

@@ -9,7 +9,7 @@ from concord.jobs.site import Capture
 from concord.messages.errors import HistoryLost
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
-from tests.given.logged_pair import BOOK, at_rest, insert, retitle, title
+from tests.given.logged_pair import BOOK, SHADOW, at_rest, insert, retitle, title
 from tests.given.two_sites import Pair, carried
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("capture", [Capture.LOG], indirect=True, ids=str)]
@@ -153,6 +153,18 @@ def test_a_row_that_comes_and_goes_around_its_registration_is_judged_as_gone(
     assert at_rest(sites)
     assert title(sites.london, 11) is None
     assert len(sites.conflicts()) == 2
+
+
+def test_a_row_that_comes_while_a_delete_is_written_counts_as_not_registered(sites: Pair) -> None:
+    """Another synchronization of the site would send it under the version of the delete, or write over it."""
+    sites.london.as_application("DELETE FROM book WHERE id = 1")
+    assert at_rest(sites)
+    insert(sites.london, 1, "for a moment")
+    sites.london.as_application("DELETE FROM book WHERE id = 1")
+    assert carried(sites.run("forward", at=At("shadow", lambda: insert(sites.capetown, 1, "again")))).applied
+    assert sites.capetown.value(f"SELECT concord_written_by FROM {SHADOW} WHERE id = 1") is None
+    assert at_rest(sites)
+    assert title(sites.london, 1) == "again"
 
 
 def test_an_edit_after_its_row_was_registered_travels_under_its_own_version(sites: Pair) -> None:

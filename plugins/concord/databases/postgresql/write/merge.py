@@ -170,7 +170,9 @@ def _new_versions(judged: Judged) -> str:
     # A version made here is news to the source as well: a repair is killed, perhaps, before it writes there.
     made_here = f"coalesce(s.concord_resolver IN ({literal(REPAIR)}, {literal(PERSON)}), false)"
     filtered = literal(shape.where.fingerprint if shape.where else None)
-    written_by = f", {unregistered.writer(shape, 's')} AS {WRITTEN_BY}" if shape.by_log else ""
+    # Where a row has gone, one that stands there now has come since, and is not registered.
+    writer = f"CASE WHEN NOT s.concord_gone THEN {unregistered.writer(shape, 's')} END"
+    written_by = f", {writer} AS {WRITTEN_BY}" if shape.by_log else ""
     keys = ", ".join(f"{shape.key_in('s', c)} AS {shape.shadow.key_column(c.name)}" for c in shape.key)
     return f"""
 SELECT {keys}, s.concord_origin AS origin, s.concord_changed_at AS changed_at, s.concord_derived AS derived,
