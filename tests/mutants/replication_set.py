@@ -53,13 +53,6 @@ REPLICATION_SET = (
         "tests/link/marks/test_races.py -k comes_meanwhile",
     ),
     Mutant(
-        "a marked row that came under a key that left the scope counts as written by the link",
-        f"{POSTGRESQL}/rows/marked_edits.py",
-        " AND NOT s.concord_gone",
-        "",
-        "tests/link/marks/test_races.py -k leaves_the_scope",
-    ),
-    Mutant(
         "a marked row that was removed is remembered as if it stood there",
         f"{POSTGRESQL}/rows/marked_edits.py",
         " SET concord_seen = NULL FROM",

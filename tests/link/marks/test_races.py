@@ -72,17 +72,6 @@ def test_a_conflict_is_logged_without_the_row_that_comes_meanwhile(shops: MakeSh
     assert (conflict["winner_site"], conflict["winner_row"]) == ("capetown", None)
 
 
-def test_a_row_that_comes_while_its_key_leaves_the_scope_is_an_edit(shops: MakeShops) -> None:
-    """The link takes only what it has written itself for no edit."""
-    both = shops(where="note <> 'private'")
-    both.london.update(1, "private")
-    both.capetown.site.run("DELETE FROM customer WHERE id = 1")
-    both.pair.run("forward", at=At("shadow", lambda: both.capetown.insert(1, "meanwhile")))
-    assert both.capetown.site.value(f"SELECT concord_seen FROM {SHADOW} WHERE id = 1") is None
-    both.pair.settle()
-    assert both.london.row(1) == ("meanwhile", False)
-
-
 def test_an_edit_whose_mark_is_old_is_not_sent_yet_never_overwritten_silently(shops: MakeShops) -> None:
     """F21: the application breaks its promise. Its row stands in the log when it loses."""
     both = shops()

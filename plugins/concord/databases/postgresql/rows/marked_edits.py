@@ -221,9 +221,7 @@ def remember_written(connection: Connection, shape: Shape, winners: str) -> None
         connection,
         f"UPDATE {shape.shadow.sql} p"
         f" SET concord_marked = {shape.marks.marked('t')}, concord_seen = {_seen(shape, 't')}"
-        f" FROM {winners} s JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}"
-        # Where a row has gone, one that stands there now has come since.
-        f" WHERE {shape.same_key('p', 's')} AND NOT s.concord_gone",
+        f" FROM {winners} s JOIN {shape.table.sql} t ON {shape.same_key('t', 's')} WHERE {shape.same_key('p', 's')}",
     )
 
 
