@@ -41,9 +41,16 @@ LOG_CAPTURE = (
     Mutant(
         "a row without a version that is absent counts as one that nobody has deleted",
         f"{POSTGRESQL}/write/unregistered.py",
-        "\"p.origin = '' AND NOT (s.concord_born OR s.concord_gone)\"",
-        '"false"',
+        "OR p.origin = '' AND NOT (s.concord_born OR s.concord_gone)",
+        "",
         f"{RACES} -k delete_that_nobody_has_registered",
+    ),
+    Mutant(
+        "a row of which triggers told, and that is absent, counts as one that nobody has deleted",
+        f"{POSTGRESQL}/write/unregistered.py",
+        "NOT p.deleted OR p.origin",
+        "p.origin",
+        f"{CHANGING} -k undone_unseen",
     ),
     Mutant(
         "a row is merged into one that came after its key was locked",

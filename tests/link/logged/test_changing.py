@@ -5,6 +5,7 @@ from time import sleep
 
 import pytest
 
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.logged_pair import BOOK, SHADOW, at_rest, insert, retitle, title, versions
 from tests.given.site import Site, captured, provision_site
@@ -101,6 +102,20 @@ def test_rows_that_triggers_have_told_and_no_link_has_carried_yet_travel_by_the_
     assert at_rest(sites)
     assert [title(sites.capetown, book) for book in (11, 1, 2)] == ["by triggers", "by triggers", None]
     sites.london.drop_slots()
+
+
+def test_a_delete_of_a_row_of_which_triggers_told_is_not_undone_unseen(sites: Pair) -> None:
+    """Triggers named no writer of the row. So its absence tells of a delete, whatever its version says."""
+    retitle(sites.capetown, 1, "by triggers")
+    assert at_rest(sites)
+    capture(sites, sites.capetown, by_log=True)
+    retitle(sites.london, 1, "from london")
+    gone = At("lock", lambda: sites.capetown.as_application("DELETE FROM book WHERE id = 1"))
+    sites.run("forward", at=gone)
+    assert [each["type"] for each in sites.conflicts()] == ["update_delete"]
+    assert at_rest(sites)
+    assert title(sites.london, 1) is None
+    sites.capetown.drop_slots()
 
 
 def test_a_run_before_the_site_is_provisioned_is_refused(sites: Pair) -> None:

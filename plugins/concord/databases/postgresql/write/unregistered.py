@@ -43,8 +43,10 @@ def refuse(connection: Connection, staged: Staged, locked: int, *, registered: b
     if registered:
         _attribute(connection, staged, since)
     unknown = "false" if registered else f"{untold_edits.whole('t.concord_writer')} >= n.since"
-    # A row that was born elsewhere, and of which nobody here has a version, has nobody here deleted.
-    deleted = "false" if registered else "p.origin = '' AND NOT (s.concord_born OR s.concord_gone)"
+    # A row that was born elsewhere, and of which nobody here has a version, has nobody here deleted. One that stands
+    # by its version may be gone, and have no writer: triggers named none.
+    missed = "NOT p.deleted OR p.origin = '' AND NOT (s.concord_born OR s.concord_gone)"
+    deleted = "false" if registered else f"({missed})"
     absent, known = "t.concord_there IS NULL", f"p.{shape.shadow.key_column(shape.key_names[0])} IS NOT NULL"
     found = f"SELECT true AS concord_there, t.xmin AS concord_writer FROM {shape.table.sql} t"
     there, edited = one(
