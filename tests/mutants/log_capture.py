@@ -74,6 +74,13 @@ LOG_CAPTURE = (
         f"{RACES} -k in_its_place",
     ),
     Mutant(
+        "a hook is shown a row that came after its key was locked",
+        f"{POSTGRESQL}/hooks/hooked.py",
+        ' AND {stood.under_key(shape, "s")}',
+        "",
+        "tests/link/hooks/test_hooks.py -k came_after_its_key",
+    ),
+    Mutant(
         "a row that came and went around its registration is judged as standing",
         f"{POSTGRESQL}/write/unregistered.py",
         'f" AND ({writer} IS NOT NULL OR {known})"',

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from concord.jobs.link import Direction
+from concord.jobs.site import Capture
 from concord.messages.errors import HookFailed
 from concord.rules.policy import Policy
 from concord.tables.privacy import Treatment
@@ -337,3 +338,18 @@ def test_a_table_that_cannot_take_the_rows_is_named_before_the_site_is_provision
         AssertionError, match=f"capetown: public.book: its hook adds rows to public.audit, .*{said}"
     ):
         provision_site(sites.capetown, sites.tables)
+
+
+@pytest.mark.parametrize("capture", [Capture.LOG], indirect=True, ids=str)
+def test_no_hook_is_shown_a_row_that_came_after_its_key_was_locked(sites: Pair) -> None:
+    """A delete arrives where both have deleted the row. It takes none of the rows that come meanwhile."""
+    sites = hooked(sites, capetown=hook("audits", *COLUMNS))
+    sites.london.run("DELETE FROM book WHERE id = 1")
+    sites.settle()
+    told = audit(sites.capetown)
+    sites.london.run("INSERT INTO book VALUES (1, 'for a moment', 20)", "DELETE FROM book WHERE id = 1")
+    came = At("hook", lambda: sites.capetown.run("INSERT INTO book VALUES (1, 'again', 30)"))
+    assert carried(sites.run(at=came)).applied == 1
+    assert audit(sites.capetown) == told
+    sites.settle()
+    assert (1, 30) in prices(sites)

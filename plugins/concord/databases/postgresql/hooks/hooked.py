@@ -15,7 +15,7 @@ from typing import Any
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.write import guard, merged_row, retake
+from concord.databases.postgresql.write import guard, merged_row, retake, stood
 from concord.databases.postgresql.write.judged import Judged
 from concord.messages.errors import HookFailed
 from concord.rules.hook_function import BATCH, AboutToBeWritten, AsksHook, Hooked, Verdict, Word
@@ -89,7 +89,7 @@ SELECT row_number() OVER (ORDER BY {shape.keys_of("s")}) AS n, s.concord_retried
        s.concord_origin AS origin, s.concord_changed_at AS changed_at, s.concord_derived AS derived,
        {", ".join(f"{value} AS told_{at}" for at, value in enumerate(told))}, {keys}
   FROM {judged.winners} s LEFT JOIN {judged.verdicts} v ON {shape.same_key("v", "s")}
-  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "s")}{joined}
+  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "s")} AND {stood.under_key(shape, "s")}{joined}
   LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")} AND NOT p.agreed
  WHERE coalesce(v.verdict, 'apply') IN {_ASKED} AND ({there} OR NOT s.concord_gone)"""
 
