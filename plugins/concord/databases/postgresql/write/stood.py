@@ -2,7 +2,7 @@
 
 Nothing locks a key that does not exist against an application. Where triggers tell, an application that inserts it
 meets its locked shadow row. Elsewhere its row may come at any moment, and has no version yet. So no verdict, no
-log entry and no hook looks at such a row. What is written under its key is inserted, or fails (rule 3).
+log entry and no hook looks at such a row. One that is written under its key is inserted, or fails (rule 3).
 """
 
 from __future__ import annotations
