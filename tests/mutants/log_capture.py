@@ -95,6 +95,13 @@ LOG_CAPTURE = (
         f"{RACES} -k while_a_delete_is_written",
     ),
     Mutant(
+        "a function is not shown a row of which nobody remembers the writer",
+        f"{POSTGRESQL}/write/questions.py",
+        "more, locked=False)",
+        "more)",
+        "tests/link/conflicts/test_asked.py -k before_the_log_did",
+    ),
+    Mutant(
         "a link whose target's log is lost writes on",
         f"{POSTGRESQL}/write/unregistered.py",
         "    made.refuse_lost(access.name, tables)\n",

@@ -6,9 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from concord.jobs.site import Capture
 from concord.rules.policy import Policy
 from concord.transmission import route
 from spark_jobs.steps import custom
+from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.merging_pair import STOCK, edit, merging, stock
 from tests.given.site import Site
@@ -100,6 +102,23 @@ def test_nothing_is_locked_while_it_is_asked(sites: Pair, monkeypatch: pytest.Mo
     edit(sites, 1, "title = 'a'", "title = 'b'")
     sites.run("forward")
     assert sites.capetown.value("SELECT title FROM stock WHERE id = 1") == "a"
+
+
+@pytest.mark.parametrize("capture", [Capture.LOG], indirect=True, ids=str)
+def test_it_is_shown_a_row_of_which_triggers_told_before_the_log_did(sites: Pair) -> None:
+    """Nobody remembers by whom such a row was written, until a link locks it."""
+    sites = merging(sites, CUSTOM.format("by_title"))
+    edit(sites, 1, "title = 'both'", "title = 'c'")
+    with pytest.raises(ConnectionError):
+        sites.run("reverse", at=At("cut", broken_off))  # both edits are registered
+    sites.capetown.run('UPDATE concord."public.stock" SET concord_written_by = NULL')
+    assert carried(sites.run("forward")).merged == 1
+    sites.run("reverse")
+    assert stock(sites, "title", "id = 1") == [(1, "both and c")]
+
+
+def broken_off() -> None:
+    raise ConnectionError
 
 
 def test_it_is_shown_no_more_at_once_than_by_spark(sites: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

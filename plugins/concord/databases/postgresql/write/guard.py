@@ -133,7 +133,7 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
        coalesce(p.origin, '') AS p_origin, coalesce(p.changed_at, 0) AS p_changed_at,
        coalesce(p.derived, 0) AS p_derived, coalesce(p.vector, '{{}}') AS p_vector,
        coalesce(p.deleted, false) AS p_deleted, coalesce(p.born, false) AS p_born,
-       {_conflicts_alike(shape)} AS alike, {_made(shape)},
+       {_conflicts_alike(shape, terms)} AS alike, {_made(shape)},
        CASE WHEN {_DECIDED} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict END AS decided,
        {verdict} AS verdict
   FROM {_placed(staged)} s LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "s")}
@@ -147,7 +147,7 @@ SELECT row_number() OVER () AS n, {_keys(shape)}, s.concord_resolver AS resolver
 
 def _verdict(shape: Shape, terms: Terms) -> str:
     """Of a staged row `s` beside its shadow row `p`."""
-    differs = _differs(shape)
+    differs = _differs(shape, terms)
     # A deleted row brings NULLs, which a row may hold as well.
     present = f"CASE WHEN s.concord_gone THEN {differs} IS NOT NULL ELSE coalesce({differs}, false) END"
     # An initialization's decision against a row without a version must be seen in the log.
@@ -157,7 +157,7 @@ def _verdict(shape: Shape, terms: Terms) -> str:
     decided = f"coalesce({_DECIDED} AND s.concord_verdict IN {_DECISIONS}, false)"
     return f"""
 CASE WHEN {_REPAIR} THEN s.concord_verdict
-     {terms.suspicion.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=_alike(shape))}
+     {terms.suspicion.verdicts(known=f"({_SAME}) OR {_BACKWARD}", follows=_FORWARD, alike=_alike(shape, terms))}
      {_by_scope(shape)}
      WHEN s.concord_origin = '' THEN 'superseded'
      WHEN ({_ABSENT}) AND {terms.forgotten} THEN 'superseded'
@@ -169,23 +169,23 @@ CASE WHEN {_REPAIR} THEN s.concord_verdict
      WHEN {_SAME} THEN CASE WHEN {includes} THEN 'converged' ELSE 'unite' END
      WHEN {_FORWARD} AND NOT {_BACKWARD} THEN {applies}
      WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-     WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)}
+     WHEN {_conflicts_alike(shape, terms)} THEN {_whose_stays(shape)}
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict IN {_DECISIONS} THEN s.concord_verdict
      ELSE 'retake' END"""
 
 
-def _differs(shape: Shape) -> str:
+def _differs(shape: Shape, terms: Terms) -> str:
     """Is the row that stands here of other content? Only such a one was inserted twice. NULL where none stands here.
 
     A scalar subquery, so that no plan hashes the whole table.
     """
-    differs, here = shape.differs(shape.updated), stood.beside_version(shape)
+    differs, here = shape.differs(shape.updated), stood.beside_version(shape, locked=terms.locked)
     return f"(SELECT {differs} FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')} AND {here})"
 
 
-def _conflicts_alike(shape: Shape) -> str:
+def _conflicts_alike(shape: Shape, terms: Terms) -> str:
     """Condition: neither version has seen the other, and both sites hold the same row."""
-    return f"NOT ({_ABSENT}) AND NOT {_FORWARD} AND NOT {_BACKWARD} AND {_alike(shape)}"
+    return f"NOT ({_ABSENT}) AND NOT {_FORWARD} AND NOT {_BACKWARD} AND {_alike(shape, terms)}"
 
 
 def _applies(shape: Shape) -> tuple[str, str]:
@@ -203,13 +203,13 @@ def _applies(shape: Shape) -> tuple[str, str]:
     return f"{known} {converted}", f"{unknown} {converted}"
 
 
-def _alike(shape: Shape) -> str:
+def _alike(shape: Shape, terms: Terms) -> str:
     """Condition: both sites have deleted the row, or it is the same at both in every column that travels, private
     ones as well. Never NULL.
 
     With `_whose_stays` a second form of `rules.policy.Chains.same_thing`.
     """
-    differs = _differs(shape)
+    differs = _differs(shape, terms)
     deleted = f"p.deleted AND p.out_of_scope IS NULL AND {differs} IS NULL"
     there = f"coalesce(NOT {differs}, false)"
     return f"NOT s.concord_out_of_scope AND CASE WHEN s.concord_gone THEN {deleted} ELSE {there} END"

@@ -36,7 +36,7 @@ def questions(connection: Connection, staged: Staged, chains: Chains) -> list[Qu
         if "retake" not in verdicts.tally:
             return []
         more = ["s.concord_place::text", *shown.values()]
-        query = retaken(shape, staged.placed, verdicts.relation, shape.chosen, more)
+        query = retaken(shape, staged.placed, verdicts.relation, shape.chosen, more, locked=False)
         found = rows(connection, *ANY_PLAN, query)
     return list(_asked(found, tuple(shown), chains, shape))
 

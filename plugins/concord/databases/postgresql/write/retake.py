@@ -60,7 +60,13 @@ def to_retake(shape: Shape, staged: str, verdicts: str) -> str:
 
 
 def retaken(
-    shape: Shape, staged: str, verdicts: str, seen: Mapping[str, Column], more: Sequence[str] = ()
+    shape: Shape,
+    staged: str,
+    verdicts: str,
+    seen: Mapping[str, Column],
+    more: Sequence[str] = (),
+    *,
+    locked: bool = True,
 ) -> str:
     """The same with the columns `seen` of both rows, and at the end what is `more` of `s` and `t`."""
     both = ["NULL::jsonb"] * 2
@@ -72,7 +78,8 @@ def retaken(
         ]
         joined = (
             f" JOIN {staged} s ON {shape.same_key('s', 'v')}"
-            f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')} AND {stood.under_key(shape, 'v')}"
+            f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'v')}"
+            f" AND {stood.under_key(shape, 'v', locked=locked)}"
         )
         waited = "s.concord_retried"
     if shape.base_types:

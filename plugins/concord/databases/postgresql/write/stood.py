@@ -11,18 +11,18 @@ from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.rows.shape import Shape
 
 
-def beside_version(shape: Shape) -> str:
-    """Condition on the shadow row `p` of a locked key, which may be absent."""
-    if not shape.registers:
+def beside_version(shape: Shape, *, locked: bool) -> str:
+    """Condition on the shadow row `p` of a locked key, which may be absent. Without a lock nobody can tell."""
+    if not (shape.registers and locked):
         return "true"
     if shape.marks is not None:
         return "p.concord_seen IS NOT NULL"  # what stood has been registered
     return f"(p.{shape.shadow.key_column(shape.key_names[0])} IS NULL OR p.{WRITTEN_BY} IS NOT NULL)"
 
 
-def under_key(shape: Shape, row: str) -> str:
+def under_key(shape: Shape, row: str, *, locked: bool = True) -> str:
     """The same condition on the key of a row of any statement."""
-    if not shape.registers:
+    if not (shape.registers and locked):
         return "true"
     known = f"EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
     if shape.marks is not None:
