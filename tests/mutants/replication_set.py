@@ -53,6 +53,13 @@ REPLICATION_SET = (
         "tests/link/marks/test_races.py -k comes_meanwhile",
     ),
     Mutant(
+        "a marked row that was registered without a lock is written over",
+        f"{POSTGRESQL}/rows/marked_edits.py",
+        "    if there != locked:",
+        "    if False:",
+        "tests/link/marks/test_races.py -k without_a_lock",
+    ),
+    Mutant(
         "a marked row that was removed is remembered as if it stood there",
         f"{POSTGRESQL}/rows/marked_edits.py",
         " SET concord_seen = NULL FROM",

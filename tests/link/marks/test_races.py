@@ -1,10 +1,14 @@
 """Edits that come while a link looks at marks, or commit after it has looked: none is lost or overwritten unseen."""
 
 import time
+from typing import Any
 
+import psycopg
 import pytest
 
 from concord.databases.postgresql.initialize.common_history import declare_equal
+from concord.databases.postgresql.rows import marked_edits
+from concord.rules.policy import Policy
 from tests.given.at_step import At
 from tests.given.fixtures import MakeShops
 from tests.given.marked_sites import (
@@ -70,6 +74,31 @@ def test_a_conflict_is_logged_without_the_row_that_comes_meanwhile(shops: MakeSh
     both.pair.run("forward", at=At("conflicts", lambda: both.capetown.insert(1, "meanwhile")))
     (conflict,) = both.pair.conflicts()
     assert (conflict["winner_site"], conflict["winner_row"]) == ("capetown", None)
+
+
+def test_a_row_that_is_registered_without_a_lock_is_not_overwritten(
+    shops: MakeShops, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after the lock and before the registration. Its application may edit it again before it is written."""
+    both = shops(policy=Policy(resolvers=("earliest_timestamp",)))
+    both.london.insert(11, "from london")
+    register, locked = marked_edits.register_staged, []
+
+    def after_it_came(*arguments: Any) -> None:
+        monkeypatch.undo()
+        both.capetown.insert(11, "meanwhile")
+        register(*arguments)
+
+    def edit() -> None:
+        with pytest.raises(psycopg.errors.LockNotAvailable) as refused:
+            both.capetown.site.run("SET lock_timeout = '50ms'", both.capetown.updating(11, "unseen"))
+        locked.append(refused)
+
+    monkeypatch.setattr(marked_edits, "register_staged", after_it_came)
+    both.pair.run("forward", at=At("base", edit))
+    assert locked, "the link has begun again, and locked it"
+    (conflict,) = both.pair.conflicts()
+    assert (conflict["type"], conflict["loser_row"]["note"]) == ("insert_insert", "meanwhile")
 
 
 def test_an_edit_whose_mark_is_old_is_not_sent_yet_never_overwritten_silently(shops: MakeShops) -> None:

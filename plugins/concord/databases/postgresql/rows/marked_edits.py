@@ -193,11 +193,13 @@ ON CONFLICT ({shape.key_list}) DO UPDATE SET
   concord_marked = excluded.concord_marked, concord_seen = excluded.concord_seen"""
 
 
-def register_staged(connection: Connection, staged: Staged) -> int:
+def register_staged(connection: Connection, staged: Staged, locked: int) -> None:
     """Under lock, before it is judged: the staged keys whose rows an application has edited since it was registered,
-    whatever their marks say. Then what is overwritten has been seen. Rows registered.
+    whatever their marks say. Then what is overwritten has been seen.
 
     Where there is no row, nothing is remembered any more: it must be inserted, and by no one else (`stood`).
+
+    `locked`: so many of the rows are. Raises WriteContended where one has come since, which nobody holds.
     """
     shape = staged.shape
     same = shape.same_key("t", "s")
@@ -210,7 +212,12 @@ def register_staged(connection: Connection, staged: Staged) -> int:
         f"{staged.typed} s JOIN {shape.table.sql} t ON {same}"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 't')}"
     )
-    return run(connection, _upsert(shape, joined, "true"))
+    run(connection, _upsert(shape, joined, "true"))
+    (there,) = one(connection, f"SELECT count(*) FROM {staged.typed} s JOIN {shape.table.sql} t ON {same}")
+    if there != locked:
+        raise WriteContended(
+            f"{shape.site}: {shape.name}: a row came while its key was about to be written; an application was faster"
+        )
 
 
 def remember_written(connection: Connection, shape: Shape, winners: str) -> None:

@@ -162,10 +162,11 @@ def _lock(
     )
     _refuse_altered(now, ordered, writing.site)
     first = [each for each in ordered if locked or each.shape.registers]
-    row_locks.lock(connection, first, writing.job, again=again)  # from here on staged text becomes values
+    # From here on staged text becomes values.
+    rows = row_locks.lock(connection, first, writing.job, again=again)
     for each in ordered:
         if each.shape.marks is not None:
-            marked_edits.register_staged(connection, each)
+            marked_edits.register_staged(connection, each, rows[each.shape.name])
     return ordered
 
 

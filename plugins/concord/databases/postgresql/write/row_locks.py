@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from concord.databases.contract.ends import Job
 from concord.databases.postgresql.facts.connection import Connection, every, one, run
@@ -10,23 +10,30 @@ from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import unregistered
 
 
-def lock(connection: Connection, staged: Sequence[Staged], job: Job, *, again: bool = True) -> None:
+def lock(
+    connection: Connection, staged: Sequence[Staged], job: Job, *, again: bool = True
+) -> Mapping[str, int]:
     """Lock base rows, then shadow rows, in key order, as applications do. Keys that do not exist get a
     placeholder shadow row first, since nothing else can be locked (rule 3). A key that is out of scope gets
-    none.
+    none. Of the tables whose edits are registered, by name, how many base rows are locked.
 
     Where the log tells of edits, none of the locked rows has one that is not registered. That is asked of each row, or
     registered `again` while they are locked. Raises WriteContended where one has.
     """
-    logged = [each for each in staged if each.shape.by_log]
+    registering = [each for each in staged if each.shape.registers]
+    logged = [each for each in registering if each.shape.by_log]
     (since,) = one(connection, "SELECT pg_current_snapshot()::text") if logged else ("",)
-    locked = [sum(int(count) for ((count,),) in every(connection, *_base(each))) for each in logged]
+    locked = {
+        each.shape.name: sum(int(count) for ((count,),) in every(connection, *_base(each)))
+        for each in registering
+    }
     if logged and again:
         unregistered.register(job, [each.shape.name for each in logged])
     for each in staged:
-        run(connection, *(() if each in logged else _base(each)), *_shadow(each))
-    for each, rows in zip(logged, locked, strict=True):
-        unregistered.refuse(connection, each, rows, registered=again, since=since)
+        run(connection, *(() if each in registering else _base(each)), *_shadow(each))
+    for each in logged:
+        unregistered.refuse(connection, each, locked[each.shape.name], registered=again, since=since)
+    return locked
 
 
 def _base(staged: Staged) -> list[str]:
