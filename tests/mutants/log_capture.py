@@ -102,6 +102,13 @@ LOG_CAPTURE = (
         "tests/link/conflicts/test_asked.py -k before_the_log_did",
     ),
     Mutant(
+        "an initialization reads rows that were edited since it began under their old versions",
+        f"{POSTGRESQL}/initialize/table.py",
+        "        self.source.catch_up([self.source_shape])\n",
+        "",
+        "tests/link/initialization/test_log_told_meanwhile.py -k london",
+    ),
+    Mutant(
         "a link whose target's log is lost writes on",
         f"{POSTGRESQL}/write/unregistered.py",
         "    made.refuse_lost(access.name, tables)\n",

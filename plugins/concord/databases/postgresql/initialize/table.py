@@ -121,6 +121,10 @@ class Passage:
             raise StructureChanged(f"{found}. What stands already stays; initialize again")
 
     def stage(self, ordinal: int) -> Staged:
+        """A place for rows that are about to be read. Edits of which a log tells until now have their versions then.
+        Under its old version such a row would differ from the other site's, as if changes had been missed."""
+        self.source.catch_up([self.source_shape])
+        self.target.catch_up([self.target_shape])
         return self.target.create_staging(self.target_shape, ordinal)
 
     def staging_login(self) -> str:
