@@ -109,6 +109,14 @@ LOG_CAPTURE = (
         "tests/link/initialization/test_log_told_meanwhile.py -k london",
     ),
     Mutant(
+        "an initialization keeps agreed versions before it registers edits of their keys",
+        f"{POSTGRESQL}/initialize/chunk.py",
+        "        report = (\n            self._write_guarded(",
+        "        _keep_agreed(connection, chunk, self.job.source.name)\n"
+        "        report = (\n            self._write_guarded(",
+        "tests/link/initialization/test_log_told_meanwhile.py -k waits_for_no_registration",
+    ),
+    Mutant(
         "a link whose target's log is lost writes on",
         f"{POSTGRESQL}/write/unregistered.py",
         "    made.refuse_lost(access.name, tables)\n",

@@ -2,10 +2,15 @@
 
 import pytest
 
+from concord.databases.postgresql.rows import logged_edits, repetition
+from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.site import Capture
+from spark_jobs.initialize import initialize
 from tests.given.at_step import At
-from tests.given.fixtures import MakePair
+from tests.given.fixtures import MakeNetwork, MakePair
+from tests.given.forgotten import forget_until, linked
 from tests.given.logged_pair import BOOK, at_rest, retitle, title
+from tests.given.many_sites import chain
 from tests.given.strangers import initialized
 
 pytestmark = [pytest.mark.spark, pytest.mark.parametrize("capture", [Capture.LOG], indirect=True, ids=str)]
@@ -28,3 +33,29 @@ def test_an_edit_that_is_made_before_its_rows_are_read_is_in_no_conflict(pair: M
     assert at_rest(sites)
     assert [(title(each, 1), title(each, 2)) for each in sites.sites] == [("meanwhile", None)] * 2
     assert sites.conflicts() == []
+
+
+def test_a_delete_that_all_know_waits_for_no_registration_of_its_key(
+    network: MakeNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registration, by another session, would wait for the chunk, and the chunk for it."""
+    item = "CREATE TABLE item (id int PRIMARY KEY, token text)"
+    sites = network(chain("london", "capetown"), item)
+    sites["london"].run("INSERT INTO item VALUES (1, 'one'), (3, 'three')")
+    linked(sites)
+    sites["london"].run("DELETE FROM item WHERE id = 3")
+    linked(sites)
+    forget_until(sites, "publish", "capetown", monkeypatch)
+    sites.add("oslo", "london", [item, "INSERT INTO item VALUES (1, 'other')"])
+
+    def brief() -> None:
+        sites["oslo"].run("INSERT INTO item VALUES (3, 'brief')")
+        sites["oslo"].run("DELETE FROM item WHERE id = 3")
+
+    hasty = tuple(each.replace(logged_edits.PATIENCE, "1s") for each in logged_edits.FIRST)
+    monkeypatch.setattr(logged_edits, "FIRST", hasty)
+    monkeypatch.setattr(repetition, "PATIENCE", 0.0)
+    job = InitializationJob(link=sites.job("london", "oslo"), how=How.MERGE, named="london")
+    initialize(job, sites.spark, At("chunk", brief))
+    linked(sites)
+    assert sites.equal

@@ -155,13 +155,15 @@ class ChunkWriter:
         counts = ", ".join(f"count(*) FILTER (WHERE {each})" for each in (_PLAIN, _AGREED, _GUARDED))
         plain, agreed, guarded = one(connection, f"SELECT {counts} FROM {chunk.typed} s")
         inserted = _insert(connection, chunk, plain) if plain else 0
-        if agreed:
-            _keep_agreed(connection, chunk, self.job.source.name)
         report = (
             self._write_guarded(connection, chunk.only(_GUARDED, guarded), values_move=values_move)
             if guarded
             else (0, 0)
         )
+        if (
+            agreed
+        ):  # last: the guarded write registers from another session, which would wait for these versions
+            _keep_agreed(connection, chunk, self.job.source.name)
         self.progress("chunk_commit")
         return inserted, report
 
