@@ -160,9 +160,8 @@ class ChunkWriter:
             if guarded
             else (0, 0)
         )
-        if (
-            agreed
-        ):  # last: the guarded write registers from another session, which would wait for these versions
+        # Last, since the guarded write registers from another session, which would wait for these versions.
+        if agreed:
             _keep_agreed(connection, chunk, self.job.source.name)
         self.progress("chunk_commit")
         return inserted, report
