@@ -154,7 +154,8 @@ class Batch:
         return (source, target) in self.network.topology.links
 
     def settle(self, number: int) -> None:
-        for link in self.network.topology.links:
+        """Twice: what a link brings, the links that go on from there have passed the second time."""
+        for link in self.network.topology.links * 2:
             self.link(number, *link)
 
     def look(self, site: str) -> Told:

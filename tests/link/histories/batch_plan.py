@@ -87,6 +87,7 @@ def plan(family: str, seed: object, histories: int) -> Plan:
     schedule = _schedule(chance, FAMILIES[family], sites, pairs, unlucky=last)
     everybody = (*sites, NEWCOMER) if "go" in family else sites
     lives = {number: _history(chance, everybody, len(schedule), owner=first) for number in range(histories)}
+    lives |= {number: (*_meeting(chance, pairs), *lives[number]) for number in range(0, histories, 2)}
     return Plan(f"{family} {seed}", sites, pairs, tuple(schedule), lives)
 
 
@@ -124,6 +125,15 @@ def _schedule(
 
 def _link(chance: random.Random, pairs: Sequence[Pair], verb: str = "link") -> Step:
     return (verb, *chance.sample(chance.choice(pairs), 2))
+
+
+def _meeting(chance: random.Random, pairs: Sequence[Pair]) -> tuple[Edit, ...]:
+    """Both ends of a synchronization do the very same thing, and write one visit: what chance alone brings about too
+    rarely."""
+    ends = chance.choice(pairs)
+    return tuple(
+        Edit(0, False, site, False, (does,)) for does in (("alike", 0), ("visit", 0)) for site in ends
+    )
 
 
 def _history(chance: random.Random, sites: Sequence[str], steps: int, *, owner: str) -> tuple[Edit, ...]:
