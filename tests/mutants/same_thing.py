@@ -11,7 +11,7 @@ SAME_THING = (
     Mutant(
         "two sites that did the same thing are in conflict",
         f"{POSTGRESQL}/write/guard.py",
-        "     WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)}\n",
+        "     WHEN {_conflicts_alike(shape, terms)} THEN {_whose_stays(shape)}\n",
         "",
         f"{MET} -k every_resolver",
     ),

@@ -19,9 +19,9 @@ TOPOLOGIES = (
         "a conflict that a third site has settled is decided again",
         f"{POSTGRESQL}/write/guard.py",
         """WHEN {_BACKWARD} AND NOT {_FORWARD} THEN CASE WHEN {includes} THEN 'superseded' ELSE 'unite' END
-     WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)}
+     WHEN {_conflicts_alike(shape, terms)} THEN {_whose_stays(shape)}
      WHEN {_DECIDED} AND NOT {_BACKWARD} AND""",
-        "WHEN {_conflicts_alike(shape)} THEN {_whose_stays(shape)} WHEN {_DECIDED} AND",
+        "WHEN {_conflicts_alike(shape, terms)} THEN {_whose_stays(shape)} WHEN {_DECIDED} AND",
         "tests/link/topologies/test_topologies.py -k settled_meanwhile",
     ),
     Mutant(
