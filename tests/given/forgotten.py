@@ -59,6 +59,15 @@ def stepwise(monkeypatch: pytest.MonkeyPatch, between: Callable[[str, str], None
     monkeypatch.setattr(cleanup, "delete", told("forget", cleanup.delete))
 
 
+def agree_at_london_alone(pair: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sites hold the versions of three items, one deleted. London has agreed to forget them, and Cape Town not."""
+    pair["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
+    linked(pair)
+    pair["london"].run("DELETE FROM item WHERE id = 3")
+    linked(pair)
+    forget_until(pair, "publish", "capetown", monkeypatch)
+
+
 def forget_until(network: Network, step: str, site: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cleanup of everything, killed when it comes to that step of the site."""
 

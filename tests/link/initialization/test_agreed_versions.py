@@ -12,7 +12,14 @@ from spark_jobs.initialize import initialize
 from tests.given.at_step import At
 from tests.given.filtered_pair import HERE
 from tests.given.fixtures import MakeNetwork
-from tests.given.forgotten import forget, forget_until, linked, remembered, stepwise
+from tests.given.forgotten import (
+    agree_at_london_alone,
+    forget,
+    forget_until,
+    linked,
+    remembered,
+    stepwise,
+)
 from tests.given.many_sites import Network, chain
 
 pytestmark = pytest.mark.spark
@@ -32,11 +39,7 @@ JOINS = {
 def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
     how, rows = JOINS[request.param]
     made = network(chain("london", "capetown"), ITEM)
-    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two'), (3, 'three')")
-    linked(made)
-    made["london"].run("DELETE FROM item WHERE id = 3")
-    linked(made)
-    forget_until(made, "publish", "capetown", monkeypatch)
+    agree_at_london_alone(made, monkeypatch)
     made.add("oslo", "london", [ITEM, *rows])
     (table,) = initialize(InitializationJob(link=made.job("london", "oslo"), how=how), made.spark).tables
     assert table.how is how

@@ -8,7 +8,7 @@ from concord.jobs.site import Capture
 from spark_jobs.initialize import initialize
 from tests.given.at_step import At
 from tests.given.fixtures import MakeNetwork, MakePair
-from tests.given.forgotten import forget_until, linked
+from tests.given.forgotten import agree_at_london_alone, linked
 from tests.given.logged_pair import BOOK, at_rest, retitle, title
 from tests.given.many_sites import chain
 from tests.given.strangers import initialized
@@ -41,11 +41,7 @@ def test_a_delete_that_all_know_waits_for_no_registration_of_its_key(
     """The registration, by another session, would wait for the chunk, and the chunk for it."""
     item = "CREATE TABLE item (id int PRIMARY KEY, token text)"
     sites = network(chain("london", "capetown"), item)
-    sites["london"].run("INSERT INTO item VALUES (1, 'one'), (3, 'three')")
-    linked(sites)
-    sites["london"].run("DELETE FROM item WHERE id = 3")
-    linked(sites)
-    forget_until(sites, "publish", "capetown", monkeypatch)
+    agree_at_london_alone(sites, monkeypatch)
     sites.add("oslo", "london", [item, "INSERT INTO item VALUES (1, 'other')"])
 
     def brief() -> None:
