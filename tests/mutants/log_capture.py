@@ -55,8 +55,8 @@ LOG_CAPTURE = (
     Mutant(
         "a row is merged into one that came after its key was locked",
         f"{POSTGRESQL}/write/stood.py",
-        'return f"NOT {known} AND p.{WRITTEN_BY} IS NULL)"',
-        'return f"NOT {known} AND false)"',
+        'return f"NOT EXISTS ({known} AND p.{WRITTEN_BY} IS NULL)"',
+        'return f"NOT EXISTS ({known} AND false)"',
         f"{RACES} -k after_the_keys_were_locked",
     ),
     Mutant(
@@ -83,8 +83,8 @@ LOG_CAPTURE = (
     Mutant(
         "a row that came and went around its registration is judged as standing",
         f"{POSTGRESQL}/write/unregistered.py",
-        'f" AND ({writer} IS NOT NULL OR {known})"',
-        'f" AND ({writer} IS NOT NULL OR {known} OR true)"',
+        'f" AND ({now} IS NOT NULL OR {gone_before})"',
+        'f" AND ({now} IS NOT NULL OR {gone_before} OR true)"',
         f"{RACES} -k comes_and_goes",
     ),
     Mutant(

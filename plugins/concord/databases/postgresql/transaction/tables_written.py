@@ -163,10 +163,10 @@ def _lock(
     _refuse_altered(now, ordered, writing.site)
     first = [each for each in ordered if locked or each.shape.registers]
     # From here on staged text becomes values.
-    rows = row_locks.lock(connection, first, writing.job, again=again)
+    held = row_locks.lock(connection, first, writing.job, again=again)
     for each in ordered:
         if each.shape.marks is not None:
-            marked_edits.register_staged(connection, each, rows[each.shape.name])
+            marked_edits.register_staged(connection, each, held[each.shape.name])
     return ordered
 
 

@@ -59,12 +59,6 @@ class Verdicts:
     since: str = ""  #: the snapshot before, where only those rows are locked; empty where every row is
 
 
-def unchanged(since: str) -> str:
-    """Condition on a shadow row `p`: its version is the one that was visible then. Every writer of a version leaves
-    its transaction there, whether a trigger or a link; an agreement leaves none, and takes nothing from a verdict."""
-    return f"pg_visible_in_snapshot(p.position, {literal(since)}::pg_snapshot)"
-
-
 def hold(connection: Connection, staged: Staged, verdicts: Verdicts, job: Job) -> None:
     """Lock the rows that do not simply apply, which were judged without a lock. Raises WriteContended where one is
     another by now. Of the others the write of their versions refuses what is another one by then.
@@ -82,7 +76,7 @@ def hold(connection: Connection, staged: Staged, verdicts: Verdicts, job: Job) -
     (changed,) = one(
         connection,
         f"SELECT count(*) FROM {found} LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'v')}"
-        f" WHERE {undecided} AND NOT coalesce({placed} OR {unchanged(verdicts.since)}, v.p_origin = '')",
+        f" WHERE {undecided} AND NOT coalesce({placed} OR {row_version.unchanged(verdicts.since)}, v.p_origin = '')",
     )
     if changed:
         raise WriteContended(

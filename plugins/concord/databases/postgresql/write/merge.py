@@ -16,7 +16,6 @@ from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import stood, unregistered
 from concord.databases.postgresql.write.conflict_log import version_object
-from concord.databases.postgresql.write.guard import unchanged
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.suspicious import UNSUSPECTING, Suspicion
 from concord.jobs.waiting import PERSON
@@ -161,7 +160,7 @@ def _guard(judged: Judged) -> str:
         f" OR coalesce({row_version.includes('n.vector', 'p.origin', 'p.changed_at', 'p.derived')}, false)"
     )
     if judged.since:
-        guard = f"({guard}) AND ({unchanged(judged.since)} OR p.position = pg_current_xact_id())"
+        guard = f"({guard}) AND ({row_version.unchanged(judged.since)} OR p.position = pg_current_xact_id())"
     return guard
 
 

@@ -24,7 +24,7 @@ def under_key(shape: Shape, row: str, *, locked: bool = True) -> str:
     """The same condition on the key of a row of any statement."""
     if not (shape.registers and locked):
         return "true"
-    known = f"EXISTS (SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
+    known = f"SELECT 1 FROM {shape.shadow.sql} p WHERE {shape.same_key('p', row)}"
     if shape.marks is not None:
-        return f"{known} AND p.concord_seen IS NOT NULL)"
-    return f"NOT {known} AND p.{WRITTEN_BY} IS NULL)"
+        return f"EXISTS ({known} AND p.concord_seen IS NOT NULL)"
+    return f"NOT EXISTS ({known} AND p.{WRITTEN_BY} IS NULL)"

@@ -9,9 +9,9 @@ from collections.abc import Collection
 from contextlib import closing
 
 from concord.databases.contract.ends import Job
-from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import untold_edits
 from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, one, run
 from concord.databases.postgresql.rows import logged_edits
 from concord.databases.postgresql.rows.link_state import application_name
@@ -72,13 +72,13 @@ def _attribute(connection: Connection, staged: Staged, since: str) -> None:
     """Whose the rows are that stand, or do not. A row may come, be registered and go since the lock, which held
     nothing of it: its going has not been registered."""
     shape = staged.shape
-    writer = f"(SELECT t.xmin FROM {shape.table.sql} t WHERE {shape.same_key('t', 's')})"
-    known = f"p.deleted OR pg_visible_in_snapshot(p.position, {literal(since)}::pg_snapshot)"
+    now = writer(shape, "s")
+    gone_before = f"p.deleted OR {row_version.unchanged(since)}"
     run(
         connection,
-        f"UPDATE {shape.shadow.sql} p SET {WRITTEN_BY} = {writer} FROM {staged.typed} s"
-        f" WHERE {shape.same_key('p', 's')} AND p.{WRITTEN_BY} IS DISTINCT FROM {writer}"
-        f" AND ({writer} IS NOT NULL OR {known})",
+        f"UPDATE {shape.shadow.sql} p SET {WRITTEN_BY} = {now} FROM {staged.typed} s"
+        f" WHERE {shape.same_key('p', 's')} AND p.{WRITTEN_BY} IS DISTINCT FROM {now}"
+        f" AND ({now} IS NOT NULL OR {gone_before})",
     )
 
 
