@@ -3,28 +3,45 @@
 It is a process of its own, which signals end as they end any other, and it saves the seconds of the import.
 """
 
+import fcntl
 import multiprocessing
 import os
+import pty
+import re
+import struct
 import sys
+import tempfile
+import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
+from typing import NamedTuple
 
 from concord.__main__ import main
 from tests.terminal.killed_at_step import kill_at
 
+#: Imported once, before the first copy is made.
+PRELOADED = "tests.terminal.preloaded"
+
 _COPIES = multiprocessing.get_context("forkserver")
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Ended(NamedTuple):
+    """A command that has ended, as `subprocess.CompletedProcess` has it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
 class Copied:
     """A command that runs, and what it has written so far."""
 
     def __init__(self, folder: Path, words: tuple[str, ...], step: str | None) -> None:
-        _COPIES.set_forkserver_preload(["tests.terminal.preloaded"])
-        self._files = tuple(folder / name for name in ("out", "err"))
-        paths = tuple(map(str, self._files))
-        self._process = _COPIES.Process(target=_work, args=(dict(os.environ), paths, words, step))
-        self._process.start()
+        self._files = (folder / "out", folder / "err")
+        self._process = _started(dict(os.environ), self._files, words, step)
 
     @property
     def status(self) -> int | None:
@@ -60,12 +77,49 @@ def copied(folder: Path, *words: str, killed_at: str | None = None) -> Iterator[
         running.kill()
 
 
+def concord(*words: str) -> Ended:
+    """The command, typed, when it has ended."""
+    with tempfile.TemporaryDirectory() as folder, copied(Path(folder), *words) as running:
+        out, err = running.wait(200)
+        assert running.status is not None
+        return Ended(running.status, out, err)
+
+
+def at_a_terminal(width: int, *words: str) -> tuple[int, str]:
+    """The exit status, and what a terminal of that width shows, without its styles. The terminal folds no line."""
+    screen, device = pty.openpty()
+    fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    terminal = Path(os.ttyname(device))
+    process = _started(environment | {"TERM": "xterm"}, (terminal, terminal), words, None)
+    shown = b""
+    while screen in (ready := wait([screen, process.sentinel])) or not ready:
+        shown += os.read(screen, 65536)
+    os.close(device)
+    os.close(screen)
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode, _STYLE.sub("", shown.decode()).replace("\r\n", "\n")
+
+
+def _started(
+    environment: Mapping[str, str], outputs: tuple[Path, Path], words: tuple[str, ...], step: str | None
+) -> multiprocessing.process.BaseProcess:
+    _COPIES.set_forkserver_preload([PRELOADED])
+    paths = (str(outputs[0]), str(outputs[1]))
+    process = _COPIES.Process(target=_work, args=(environment, paths, words, step))
+    process.start()
+    return process
+
+
 def _work(
     environment: Mapping[str, str], paths: tuple[str, str], words: tuple[str, ...], step: str | None
 ) -> None:
-    """In the copy."""
+    """In the copy. The server that makes it ignores an import that fails, and each test would merely be slow."""
+    assert PRELOADED in sys.modules, f"{PRELOADED} cannot be imported"
     os.environ.clear()
     os.environ.update(environment)
+    os.setsid()  # the first terminal that it opens, if any, is its own
     for number, path in enumerate(paths, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     if step is not None:

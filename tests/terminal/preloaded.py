@@ -1,9 +1,16 @@
-"""All that a command imports, once: `copied_process` copies the process that has imported this."""
+"""The imports and preparations of a command, once: `copied_process` copies the process that has imported this.
 
+No connection is open and no thread runs when it is done: a copy would not have them.
+"""
+
+import asyncio
 import os
+import pkgutil
 import sys
 from importlib import import_module
 from pathlib import Path
+
+import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "plugins"))
 main = import_module("concord.__main__")
@@ -13,5 +20,24 @@ for name in (
     "concord.terminal.command",
     "concord.transmission.steps",
     "airflow.dag_processing.dagbag",
+    "spark_jobs.link",
+    "pyspark.sql.connect.session",
+    *(
+        each.name
+        for package in ("concord.databases", "concord.orchestration.tasks")
+        for each in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+    ),
 ):
     import_module(name)
+
+
+async def _first_request() -> httpx.Response:
+    """Airflow builds the routes of all versions of its API when it gets its first request: seconds in each copy."""
+    from airflow.sdk.execution_time.supervisor import in_process_api_server  # noqa: PLC0415 - after the settings
+
+    client = httpx.AsyncClient(transport=in_process_api_server().atransport, base_url="http://airflow")
+    async with client:
+        return await client.get("/health")
+
+
+assert asyncio.run(_first_request()).is_success

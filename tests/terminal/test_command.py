@@ -14,11 +14,12 @@ import pytest
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import CONFIGURATION, LOGINS, NAME, Pair
 from tests.given.typed_commands import Terminal
-from tests.terminal.own_process import concord
+from tests.terminal import own_process
+from tests.terminal.copied_process import concord
 
 
-def test_the_schema_of_the_configuration_is_printed_as_json() -> None:
-    result = concord("config-schema")
+def test_a_process_of_its_own_prints_the_schema_of_the_configuration_as_json() -> None:
+    result = own_process.concord("config-schema")
     assert result.returncode == 0
     assert "synchronizations" in json.loads(result.stdout)["properties"]
 

@@ -19,9 +19,8 @@ from concord.orchestration.tasks import run_steps
 from concord.repository import status
 from tests.given.airflow_pair import NAME, Pair
 from tests.given.typed_commands import Terminal
-from tests.terminal.copied_process import Copied, copied
+from tests.terminal.copied_process import Copied, concord, copied
 from tests.terminal.json_shapes import ENDS, SHAPES
-from tests.terminal.own_process import concord
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 

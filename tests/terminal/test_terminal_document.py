@@ -7,8 +7,7 @@ import pytest
 
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import Pair
-from tests.terminal.own_process import concord
-from tests.terminal.pseudo_terminal import at_a_terminal
+from tests.terminal.copied_process import at_a_terminal, concord
 
 DOCUMENT = (PROJECT / "docs" / "terminal.md").read_text()
 BLOCK = re.compile(r"```(console|sql|text)\n(.*?)```", re.DOTALL)

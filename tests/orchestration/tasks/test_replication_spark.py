@@ -15,7 +15,7 @@ from tests.conftest import SPARK_DEFAULTS
 from tests.given.airflow_pair import CANARY, Pair
 from tests.given.replicated_bookings import NAME, REPLICATIONS, configured
 from tests.given.typed_commands import Terminal
-from tests.terminal.own_process import concord
+from tests.terminal.copied_process import concord
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
