@@ -40,9 +40,15 @@ own: install ## Write what two databases of your own need: SITES="london=HOST:PO
 airflow: install ## Start a local Airflow with the demo's sites and DAGs; Ctrl-C stops it
 	@$(PYTHON) -m demo.airflow
 
+PYTEST = $(PYTHON) -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
 .PHONY: test
-test: install-dev ## Run the whole test suite
-	$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(TESTS)
+test: install-dev ## Run the tests that every commit must pass; TESTS="FILE …" chooses, WORKERS=4 on four cores
+	$(PYTEST) --quick=$(or $(shell git rev-parse HEAD 2>/dev/null),none) $(TESTS)
+
+.PHONY: test-all
+test-all: install-dev ## Run all tests, long ones and both values of doubled parameters too, and record the run
+	$(PYTEST) --record
+
 
 .PHONY: check
 check: install-dev ## Check format, lint, types, import rules and prose
@@ -51,6 +57,7 @@ check: install-dev ## Check format, lint, types, import rules and prose
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PYTHON) -m tests.prose
+	$(PYTHON) -m tests.suite.whole_run
 
 .PHONY: format
 format: install-dev ## Format the code and mend what the linter can mend

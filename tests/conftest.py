@@ -1,18 +1,20 @@
 """The fixtures of every test: databases, Java, an Airflow of its own, and the seed to repeat a run."""
 
+import fcntl
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
+import pendulum
 import psycopg
 import pytest
 from hypothesis import settings
@@ -21,11 +23,13 @@ from psycopg import sql
 from concord.machine.java import java_home
 from embedded.connect_server import ConnectServer, connect_server
 from embedded.postgres import Server
+from tests.suite import PROJECT, order, selection, whole_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROJECT = Path(__file__).resolve().parent.parent
+    from tests.given.template_databases import TemplateDatabases
+
 PLENTY = 6 * 1024**3  #: bytes of memory; the databases of a test take some 50 MB
 
 # Airflow reads its settings when it is first imported, so they are fixed before any test module is. The
@@ -43,6 +47,11 @@ os.environ |= {
 # deadline: the first example of a test often pays for imports.
 settings.register_profile("ci", print_blob=True, derandomize=False, deadline=None)
 settings.load_profile("ci")
+
+BEGUN = pytest.StashKey[float]()  #: when the session began, by the monotonic clock
+
+#: Runs small suites of their own, for the tests of this one.
+pytest_plugins = ["pytester"]
 
 #: Has the tests that are not about classic Spark run over Spark Connect instead.
 OVER_CONNECT = "TESTS_OVER_CONNECT"
@@ -63,24 +72,71 @@ appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick",
+        metavar="COMMIT",
+        help="leave out what `make test` leaves out (tests/suite/selection.py), the commit choosing the values",
+    )
+    parser.addoption("--record", action="store_true", help="record this run as the last one of all tests")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed ourselves, to be able to print it."""
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(random.randrange(2**32))
+    config.stash[BEGUN] = time.monotonic()
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(config))
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"repeat these examples with: --hypothesis-seed={config.option.hypothesis_seed}"
+class Failures:
+    """Prints a line about each failure when it happens: the summary of a long run comes late."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            lines = report.longreprtext.splitlines()
+            reason = next((line[1:].strip() for line in lines if line.startswith("E ")), "no error is shown")
+            reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+            reporter.write(f"\nFAILED {report.nodeid} ({report.when}): {reason}\n", red=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long come first, so that no worker is left alone with one at the end."""
-    seconds: Counter[Path] = Counter()
-    for item in items:
-        markers = {mark.name for mark in item.iter_markers()}
-        seconds[item.path] += 30 if "airflow" in markers else 6 if "spark" in markers else 1
-    items.sort(key=lambda item: (-seconds[item.path], str(item.path)))
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    repeat = f"repeat these examples with: --hypothesis-seed={config.option.hypothesis_seed}"
+    if (quick := config.getoption("quick")) is None:
+        return [repeat]
+    return [repeat, f"and these values of doubled parameters with: --quick={quick}"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what `--quick` leaves out. The rooms that changed come first, and the files that take long."""
+    if (commit := config.getoption("quick")) is not None:
+        omitted = set(selection.left_out(items, commit))
+        config.hook.pytest_deselected(items=sorted(omitted, key=lambda item: item.nodeid))
+        items[:] = [item for item in items if item not in omitted]
+    recorded = whole_run.last()
+    changed = order.changed_since(recorded.commit, PROJECT) if recorded else []
+    items[:] = order.ordered(items, PROJECT, order.rooms_of(changed))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if (
+        session.config.getoption("record")
+        and reporter is not None
+        and not hasattr(session.config, "workerinput")
+    ):
+        run = whole_run.WholeRun(
+            commit=whole_run.head(),
+            ended_at=pendulum.now("UTC"),
+            minutes=round((time.monotonic() - session.config.stash[BEGUN]) / 60, 1),
+            counts={outcome: len(reporter.stats.get(outcome, ())) for outcome in whole_run.OUTCOMES},
+        )
+        whole_run.RECORD.write_text(run.model_dump_json(indent=2) + "\n")
 
 
 def pytest_unconfigure() -> None:
@@ -94,8 +150,12 @@ class Database(NamedTuple):
     uri: str
 
 
+#: Makes a database as a copy of the named template; an empty one without a name.
+MakeDatabase = Callable[..., Database]
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The PostgreSQL 16 server that the tests share. A test that stops or crashes one makes its own."""
     # It need not outlive the machine, and thousands of logins need not hash their passwords four thousand times each.
     without_care = {
@@ -114,7 +174,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         shared = Server.create(folder / "server", settings=without_care)
         _hash_anew(shared)
         yield shared
+        _keep_log(request.session, shared.log)
         shared.remove()
+
+
+def _keep_log(session: pytest.Session, log: Path) -> None:
+    """Copy a server's log to logs/ where a test of this worker has failed."""
+    if session.testsfailed and log.exists():
+        folder = PROJECT / "logs" / "tests" / os.environ.get("PYTEST_XDIST_WORKER", "alone")
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(log, folder)
 
 
 def _hash_anew(server: Server) -> None:
@@ -135,13 +204,13 @@ def _in_memory(stack: ExitStack) -> Path | None:
 
 
 @pytest.fixture
-def database(server: Server) -> Iterator[Callable[[], Database]]:
+def database(server: Server) -> Iterator[MakeDatabase]:
     """Call it for a fresh database, as often as needed; each is dropped when the test ends."""
     made: list[str] = []
 
-    def new_database() -> Database:
+    def new_database(template: str = "template1") -> Database:
         name = f"test_{os.urandom(6).hex()}"
-        server.create_database(name)
+        server.create_database(name, template)
         made.append(name)
         return Database(name, server.uri(name))
 
@@ -169,10 +238,14 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def connect(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+def connect(
+    request: pytest.FixtureRequest, java: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ConnectServer]:
     """The Spark Connect server that the tests share. A test that stops or kills one makes its own."""
-    with connect_server(tmp_path_factory.mktemp("connect") / "spark.log") as shared:
+    log = tmp_path_factory.mktemp("connect") / "spark.log"
+    with connect_server(log) as shared:
         yield shared
+    _keep_log(request.session, log)
 
 
 @pytest.fixture(scope="session")
@@ -210,6 +283,14 @@ def server_with_logins(server: Server) -> Server:
 
 
 @pytest.fixture(scope="session")
+def templates(server_with_logins: Server) -> "TemplateDatabases":
+    """Provisioned databases to copy, with the logins of `server_with_logins`."""
+    from tests.given.template_databases import TemplateDatabases  # noqa: PLC0415 - most tests need no site
+
+    return TemplateDatabases(server_with_logins)
+
+
+@pytest.fixture(scope="session")
 def airflow_logins(server: Server) -> None:
     """The logins that connections of Airflow's have."""
     from tests.given.airflow_pair import make_logins  # noqa: PLC0415 - it brings Airflow
@@ -224,8 +305,15 @@ def _java_for_spark(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(scope="session")
-def airflow_home() -> Path:
-    """AIRFLOW_HOME with a migrated metadata database: what running a DAG needs."""
-    migrate = [sys.executable, "-m", "airflow", "db", "migrate"]
-    subprocess.run(migrate, check=True, capture_output=True, cwd=PROJECT)
+def airflow_home(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Path:
+    """AIRFLOW_HOME with a migrated metadata database: what running a DAG needs. One worker migrates it for all."""
+    migrated = tmp_path_factory.getbasetemp().parent / f"airflow-{testrun_uid}.db"
+    database = AIRFLOW_HOME / "airflow.db"
+    with migrated.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not migrated.exists():
+            migrate = [sys.executable, "-m", "airflow", "db", "migrate"]
+            subprocess.run(migrate, check=True, capture_output=True, cwd=PROJECT)
+            shutil.copy(database, migrated)
+    shutil.copy(migrated, database)
     return AIRFLOW_HOME

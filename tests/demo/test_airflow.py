@@ -24,7 +24,7 @@ from embedded import ports
 PROJECT = Path(__file__).resolve().parents[2]
 DAG = "synchronize__london_capetown"
 
-pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.airflow, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @dataclass

@@ -149,6 +149,7 @@ def environment(bare: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.airflow
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_the_steps_of_the_page_bring_it_into_an_airflow_at_work_and_a_row_from_site_to_site(

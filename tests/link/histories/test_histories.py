@@ -30,10 +30,9 @@ from tests.link.histories.batch_plan import FAMILIES, ITEMS, WIDTH, Plan, plan
 
 pytestmark = pytest.mark.spark
 
-#: Of each family, in one batch.
-HISTORIES = int(os.environ.get("LIVES_HISTORIES", "70"))
-#: The same where logs are read.
-OF_LOGS = int(os.environ.get("LIVES_OF_LOGS", "20"))
+#: Histories of each family in one batch; fewer where logs are read. `make test` plays the second number of each.
+HISTORIES, QUICK_HISTORIES = int(os.environ.get("LIVES_HISTORIES", "70")), 24
+OF_LOGS, QUICK_OF_LOGS = int(os.environ.get("LIVES_OF_LOGS", "20")), 10
 #: More batches: LIVES_BATCHES=20 pytest tests/link/histories/test_histories.py
 BATCHES = int(os.environ.get("LIVES_BATCHES", "1"))
 ONLY = os.environ.get("LIVES_HISTORY")
@@ -60,7 +59,11 @@ def lives(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterato
     """A batch lived to its rest, once for all tests."""
     family, batch, capture = request.param
     seed = f"{request.config.getoption('hypothesis_seed')}-{capture} {batch}"
-    planned = plan(family, seed, HISTORIES if capture is Capture.TRIGGERS else OF_LOGS)
+    quick = request.config.getoption("quick") is not None
+    if capture is Capture.TRIGGERS:
+        planned = plan(family, seed, QUICK_HISTORIES if quick else HISTORIES)
+    else:
+        planned = plan(family, seed, QUICK_OF_LOGS if quick else OF_LOGS)
     planned = planned.only(int(ONLY)) if ONLY else planned
     print(f"seed of the batch: {planned.name}")  # noqa: T201 - to repeat a run
     databases: list[str] = []

@@ -21,7 +21,12 @@ from tests.given.two_sites import Pair, carried
 from tests.link.spark.submitted_link import Submission
 
 #: The tests start Sparks of their own, and Connect servers.
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtures("classic")]
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("classic"),
+]
 
 #: More changes than one reader takes, so that both workers have some.
 MANY = 25_000

@@ -21,7 +21,7 @@ from tests.orchestration.dags.running_sites import Scene, running_sites
 from tests.orchestration.file_notifier import connection
 
 __all__ = ["parse"]
-pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.airflow, pytest.mark.long, pytest.mark.timeout(900)]
 
 #: Links that read in London wait for a pool that has no slot for them.
 CONFIGURATION = f"""\

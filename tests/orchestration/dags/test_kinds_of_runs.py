@@ -19,7 +19,7 @@ from tests.orchestration.backfill_runs import STAMP, STATE
 from tests.orchestration.dags.running_airflow import until
 from tests.orchestration.dags.running_sites import Scene, running_sites
 
-pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.airflow, pytest.mark.long, pytest.mark.timeout(900)]
 
 #: Flights go daily, by hand and as backfills; airlines whenever a user commits.
 CONFIGURATION = """\
