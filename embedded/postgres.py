@@ -181,9 +181,13 @@ class Server:
             f"postgresql://{quote(user, safe='')}{secret}@{self.host}:{self.port}/{quote(database, safe='')}"
         )
 
-    def create_database(self, name: str) -> None:
-        """Make an empty database, owned by the superuser; by copying files, since no standby reads the server's log."""
-        self._administer(sql.SQL("CREATE DATABASE {} STRATEGY FILE_COPY").format(sql.Identifier(name)))
+    def create_database(self, name: str, template: str = "template1") -> None:
+        """Make a database, owned by the superuser, as a copy of a template without connections.
+
+        The server copies files, since no standby reads its log.
+        """
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY")
+        self._administer(create.format(sql.Identifier(name), sql.Identifier(template)))
 
     def drop_database(self, name: str) -> None:
         """Drop a database with all connections to it; nothing to do when there is none."""

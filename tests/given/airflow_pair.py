@@ -1,8 +1,10 @@
 """Two provisioned sites with one table, their Airflow connections, and the DAGs of their synchronization."""
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,9 @@ from concord.orchestration.tasks.initialization import initialize
 from concord.orchestration.tasks.jobs import installations
 from embedded.connect_server import ConnectServer
 from embedded.postgres import Server
-from tests.conftest import PROJECT, Database
+from tests.conftest import PROJECT, Database, MakeDatabase
 from tests.given import slots
+from tests.given.template_databases import Provisioned, TemplateDatabases
 from tests.given.typed_commands import Terminal
 
 #: The Spark connection of those that are about what is submitted: each link then starts a Spark of its own.
@@ -130,38 +133,75 @@ def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return Terminal(monkeypatch, capsys)
 
 
+@dataclass
+class PairMaker:
+    """Makes pairs of two databases, each known to Airflow by its connections until the next one is made."""
+
+    server: Server
+    spark_connection: str
+    folder: Path
+
+    def connect(self, databases: Mapping[str, Database], monkeypatch: pytest.MonkeyPatch) -> Pair:
+        for name, database in databases.items():
+            connect_airflow(monkeypatch, name, self.server, database.name)
+        path = self.folder / "concord.yaml"
+        path.write_text(CONFIGURATION)
+        monkeypatch.setenv("CONCORD_CONFIG", str(path))
+        monkeypatch.setenv(f"AIRFLOW_VAR_{owners.VARIABLE.upper()}", "tests")
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", self.spark_connection)
+        monkeypatch.setenv(
+            "AIRFLOW_CONN_CONCORD_REPOSITORY",
+            json.dumps({"conn_type": "sqlite", "host": str(self.folder / "repository.db")}),
+        )
+        return Pair(*(Site(databases[name].uri) for name in SITES), load(path), path)
+
+    def provision(self, empty: MakeDatabase, monkeypatch: pytest.MonkeyPatch) -> Provisioned:
+        """Two provisioned and initialized databases, and the path of the repository that knows it."""
+        databases = _with_tables(empty)
+        pair = self.connect(databases, monkeypatch)
+        provisioning.provision(installations(pair.configuration))
+        initialize(pair.configuration, NAME, "test")
+        return Provisioned(databases, self.folder / "repository.db")
+
+
+def _with_tables(empty: MakeDatabase) -> dict[str, Database]:
+    databases = {name: empty() for name in SITES}
+    for database in databases.values():
+        Site(database.uri).run(TABLES)
+    return databases
+
+
 @pytest.fixture
-def unprovisioned(
-    connect: ConnectServer,
-    server: Server,
-    airflow_logins: None,
-    database: Callable[[], Database],
-    airflow_home: Path,
-    tmp_path: Path,
+def maker(
+    connect: ConnectServer, server: Server, airflow_logins: None, airflow_home: Path, tmp_path: Path
+) -> PairMaker:
+    return PairMaker(server, connect.connection, tmp_path)
+
+
+@pytest.fixture
+def unprovisioned(maker: PairMaker, database: MakeDatabase, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    return maker.connect(_with_tables(database), monkeypatch)
+
+
+@pytest.fixture
+def pair(
+    maker: PairMaker,
+    templates: TemplateDatabases,
+    database: MakeDatabase,
+    tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Pair:
-    sites = {}
-    for name in SITES:
-        made = database()
-        sites[name] = Site(made.uri)
-        sites[name].run(TABLES)
-        connect_airflow(monkeypatch, name, server, made.name)
-    path = tmp_path / "concord.yaml"
-    path.write_text(CONFIGURATION)
-    repository_file = tmp_path / "repository.db"
-    monkeypatch.setenv("CONCORD_CONFIG", str(path))
-    monkeypatch.setenv(f"AIRFLOW_VAR_{owners.VARIABLE.upper()}", "tests")
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connect.connection)
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_CONCORD_REPOSITORY",
-        json.dumps({"conn_type": "sqlite", "host": str(repository_file)}),
-    )
-    return Pair(sites["london"], sites["capetown"], load(path), path)
-
-
-@pytest.fixture
-def pair(unprovisioned: Pair) -> Pair:
     """The same, provisioned and initialized."""
-    provisioning.provision(installations(unprovisioned.configuration))
-    initialize(unprovisioned.configuration, NAME, "test")
-    return unprovisioned
+
+    def provision(empty: MakeDatabase) -> Provisioned:
+        elsewhere = replace(maker, folder=tmp_path_factory.mktemp("template"))
+        with pytest.MonkeyPatch.context() as environment:
+            return elsewhere.provision(empty, environment)
+
+    databases, repository_file = templates.copied("airflow pair", provision, database)
+    with (
+        closing(sqlite3.connect(repository_file)) as original,
+        closing(sqlite3.connect(maker.folder / "repository.db")) as copy,
+    ):
+        original.backup(copy)
+    return maker.connect(databases, monkeypatch)

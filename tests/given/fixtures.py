@@ -1,17 +1,19 @@
 """Fixtures of real sites: each conftest.py of tests on them takes those that its tests ask for."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from pyspark.sql import SparkSession
 
 from concord.jobs.site import Capture
 from concord.tables.replication_set import ReplicatedTable
 from concord.transmission import route
 from embedded.postgres import Server
-from tests.conftest import Database
+from tests.conftest import Database, MakeDatabase
 from tests.given import link_job
 from tests.given.bare_sites import Bare
 from tests.given.many_sites import Network, Topology, begin_network
@@ -20,6 +22,7 @@ from tests.given.marked_sites import Shops, open_shops
 from tests.given.replicated_sites import Replicated, begin_replicated
 from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
+from tests.given.template_databases import Provisioned, TemplateDatabases
 from tests.given.two_sites import Pair, begin
 
 #: Has the tests of links that do not say how changes are found run with this capture.
@@ -50,6 +53,43 @@ def site_on(server: Server, name: str, database: str, *, by_log: bool = False) -
     return Site(name, server.host, server.port, database, server.superuser, server.password, by_log)
 
 
+T = TypeVar("T")
+
+
+def copied_sites(
+    templates: TemplateDatabases,
+    key: Hashable,
+    captures: Mapping[str, Capture],
+    provision: Callable[[Mapping[str, Site]], T],
+    database: MakeDatabase,
+) -> tuple[dict[str, Site], T]:
+    """Copies of the sites that `provision` makes ready from empty databases, and what it returns.
+
+    It is called once for a key and the sites' captures.
+    """
+
+    def sites_in(databases: Mapping[str, Database]) -> dict[str, Site]:
+        return {
+            name: site_on(templates.server, name, each.name, by_log=captures[name] is Capture.LOG)
+            for name, each in databases.items()
+        }
+
+    def provisioned(empty: MakeDatabase) -> Provisioned:
+        databases = {name: empty() for name in captures}
+        sites = sites_in(databases)
+        result = provision(sites)
+        for site in sites.values():
+            site.close()
+        return Provisioned(databases, result)
+
+    copies, result = templates.copied((key, *captures.items()), provisioned, database)
+    sites = sites_in(copies)
+    for site in sites.values():
+        if site.by_log:
+            site.read_own_log()
+    return sites, result
+
+
 @pytest.fixture
 def capture(request: pytest.FixtureRequest) -> Capture:
     """How every site finds what its users change; by triggers where a test does not say it (`over_captures`)."""
@@ -59,20 +99,23 @@ def capture(request: pytest.FixtureRequest) -> Capture:
 @pytest.fixture
 def pair(
     request: pytest.FixtureRequest,
-    server_with_logins: Server,
-    database: Callable[[], Database],
+    templates: TemplateDatabases,
+    database: MakeDatabase,
     capture: Capture,
 ) -> Iterator[MakePair]:
     """Call it with the statements that make both sites' tables; Spark starts only when a link needs it."""
     made: list[Pair] = []
 
     def make(*ddl: str) -> Pair:
-        by_log = capture is Capture.LOG
-        london, capetown = (
-            site_on(server_with_logins, name, database().name, by_log=by_log)
-            for name in ("london", "capetown")
-        )
-        made.append(begin(london, capetown, ddl, lambda: request.getfixturevalue("spark")))
+        def spark() -> SparkSession:
+            return request.getfixturevalue("spark")
+
+        def provision(sites: Mapping[str, Site]) -> tuple[ReplicatedTable, ...]:
+            return begin(sites["london"], sites["capetown"], ddl, spark).tables
+
+        captures = dict.fromkeys(("london", "capetown"), capture)
+        sites, tables = copied_sites(templates, ("pair", ddl), captures, provision, database)
+        made.append(Pair(sites["london"], sites["capetown"], tables, spark))
         return made[-1]
 
     yield make
@@ -82,15 +125,19 @@ def pair(
 
 
 @pytest.fixture
-def replicated(
-    server_with_logins: Server, database: Callable[[], Database]
-) -> Iterator[Callable[..., Replicated]]:
+def replicated(templates: TemplateDatabases, database: MakeDatabase) -> Iterator[Callable[..., Replicated]]:
     """Call it with the tables' statements and names; Cape Town replays London's transactions."""
     made: list[Replicated] = []
 
     def make(ddl: Sequence[str], *tables: str | ReplicatedTable, **settings: Any) -> Replicated:
-        ends = [site_on(server_with_logins, name, database().name) for name in ("london", "capetown")]
-        made.append(begin_replicated(*ends, ddl, *tables, **settings))
+        def provision(sites: Mapping[str, Site]) -> Replicated:
+            return begin_replicated(sites["london"], sites["capetown"], ddl, *tables, **settings)
+
+        # Slots have names in their server: two replications of one test are not copies of one template.
+        key = ("replicated", len(made), repr((ddl, tables, settings)))
+        captures = dict.fromkeys(("london", "capetown"), Capture.TRIGGERS)
+        sites, original = copied_sites(templates, key, captures, provision, database)
+        made.append(replace(original, settings=settings, **sites))
         return made[-1]
 
     yield make
@@ -104,7 +151,8 @@ def replicated(
 def network(
     request: pytest.FixtureRequest,
     server_with_logins: Server,
-    database: Callable[[], Database],
+    templates: TemplateDatabases,
+    database: MakeDatabase,
     capture: Capture,
 ) -> Iterator[MakeNetwork]:
     """Call it with a topology and the statements that make every site's tables, and with sites whose capture is
@@ -112,11 +160,21 @@ def network(
     made: list[Network] = []
 
     def make(topology: Topology, *ddl: str, **captures: Capture) -> Network:
-        def make_site(name: str) -> Site:
-            found = captures.get(name, capture)
-            return site_on(server_with_logins, name, database().name, by_log=found is Capture.LOG)
+        def capture_at(name: str) -> Capture:
+            return captures.get(name, capture)
 
-        made.append(begin_network(topology, make_site, ddl, lambda: request.getfixturevalue("spark")))
+        def make_site(name: str) -> Site:
+            return site_on(server_with_logins, name, database().name, by_log=capture_at(name) is Capture.LOG)
+
+        def spark() -> SparkSession:
+            return request.getfixturevalue("spark")
+
+        def provision(sites: Mapping[str, Site]) -> tuple[ReplicatedTable, ...]:
+            return begin_network(topology, sites.__getitem__, ddl, spark).tables
+
+        chosen = {name: capture_at(name) for name in topology.sites}
+        sites, tables = copied_sites(templates, (topology, ddl), chosen, provision, database)
+        made.append(Network(topology, sites, tables, spark, make_site))
         return made[-1]
 
     yield make

@@ -8,7 +8,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from concord.databases.postgresql.capture import by_log
 from concord.databases.postgresql.facts.connection import connect, in_transaction
+from concord.databases.postgresql.log import capture_slot
 from concord.databases.postgresql.provision import site_statements
 from concord.databases.postgresql.provision.site_log import site_log
 from concord.databases.postgresql.rows import logged_edits
@@ -70,6 +72,11 @@ class Site:
         if self.by_log:
             with connect(self.credentials(APPLIER)) as connection:
                 logged_edits.register(self.credentials(LOG_READER), connection, in_transaction)
+
+    def read_own_log(self) -> None:
+        """Make the slot of a copied database, which the slot of its original does not serve."""
+        capture_slot.create(self.credentials(LOG_READER))
+        self.run(*by_log.begun_anew([], None))
 
     def close(self) -> None:
         """No slot keeps its database from being dropped."""

@@ -1,5 +1,5 @@
 """Tests at a terminal ask for these."""
 
-from tests.given.airflow_pair import pair, terminal, unprovisioned
+from tests.given.airflow_pair import maker, pair, terminal, unprovisioned
 
-__all__ = ["pair", "terminal", "unprovisioned"]
+__all__ = ["maker", "pair", "terminal", "unprovisioned"]
