@@ -4,6 +4,7 @@ parts of a database (rows, stamps, positions, transactions) are written down her
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -200,26 +201,30 @@ class LinkRun:
 
     def write(self, changes: Iterable[Incoming], session: Session) -> None:
         """The target's one transaction. Raises Refused when a user holds one of the rows."""
+        self.write_rows(changes)
+        history = self.target.sessions.get(self.name, [])
+        self.target.sessions[self.name] = remembered(history, session)
+
+    def write_rows(self, changes: Iterable[Incoming]) -> Counter[str]:
+        """The same without a session; rows by outcome. Raises Refused."""
         staged = list(changes)
         if self.target.locked & {each.key for each in staged}:
             raise Refused("the target is busy")
         number = self.target.transaction
         self.target.transaction += 1
-        for each in staged:
-            self._write(each, number)
-        history = self.target.sessions.get(self.name, [])
-        self.target.sessions[self.name] = remembered(history, session)
+        return Counter(self._write(each, number) for each in staged)
 
     def remember(self, session: Session) -> None:
         history = self.source.sessions.get(self.name, [])
         self.source.sessions[self.name] = remembered(history, session)
 
-    def _write(self, each: Incoming, number: int) -> None:
+    def _write(self, each: Incoming, number: int) -> str:
+        """Returns the row's outcome: applied, won, lost, converged or superseded."""
         target, order = self.target, total_order(self.priorities)
         present = target.shadow.get(each.key)
         if present and present.agreed and _later(each.version, present.version):
             self._apply(each, number, over=present.version)
-            return
+            return "applied"
         standing = target.version(each.key)
         alike = target.rows.get(each.key) == each.content
         exists = each.key in target.rows and not alike
@@ -227,10 +232,13 @@ class LinkRun:
         met = outcome is Outcome.CONVERGED and each.version.dot != standing.dot
         if outcome is Outcome.APPLY:
             self._apply(each, number, over=standing)
-        elif outcome is Outcome.CONFLICTED or met:
-            self._settle(each, standing, number, source_wins=self.judge(each.version, standing), met=met)
-        else:
-            self._unite(each, number, same=outcome is Outcome.CONVERGED)
+            return "applied"
+        if outcome is Outcome.CONFLICTED or met:
+            source_wins = self.judge(each.version, standing)
+            self._settle(each, standing, number, source_wins=source_wins, met=met)
+            return "converged" if met else "won" if source_wins else "lost"
+        self._unite(each, number, same=outcome is Outcome.CONVERGED)
+        return outcome.value
 
     def _apply(self, each: Incoming, number: int, *, over: RowVersion) -> None:
         """Rule 6: what is written exactly as it came in came from the source; anything united is news to it."""
