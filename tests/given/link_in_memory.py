@@ -112,11 +112,10 @@ class MemorySite:
     parents: dict[str, set[str]] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     not_owned: dict[str, int] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
     manipulation: Manipulation = NOTHING
     refused: set[tuple[str, int]] = field(default_factory=set)  #: rows that it does not take
     waiting: dict[str, list[Incoming]] = field(default_factory=dict)
-    unread: int = 0  #: rows that its readers do not find
+    unread: Counter[str] = field(default_factory=Counter)  #: rows by table that its readers do not find
     questions: dict[str, list[Question]] = field(default_factory=dict)
     answered: list[tuple[Question, Answer]] = field(default_factory=list)
     before_write: Callable[[Collection[str], bool], None] = lambda released, asks: None
@@ -160,6 +159,7 @@ class MemoryEnd:
     job: LinkJob
     here: MemorySite
     cut_tables: dict[str, Copy] | None = None
+    counted: dict[str, int] = field(default_factory=dict)
     closed: bool = False
 
     def close(self) -> None:
@@ -194,7 +194,10 @@ class MemoryEnd:
     def count_arrived(
         self, shapes: Sequence[MemoryShape], since: Mapping[str, str], excluded: str | None
     ) -> dict[str, int]:
-        return {shape.name: len(self.changes(shape.name, since[shape.name], excluded)) for shape in shapes}
+        self.counted = {
+            shape.name: len(self.changes(shape.name, since[shape.name], excluded)) for shape in shapes
+        }
+        return self.counted
 
     def changes(self, table: str, since: str, excluded: str | None) -> list[Incoming]:
         return changes_of((self.cut_tables or self.here.tables)[table], since, excluded, self.job)
@@ -278,10 +281,7 @@ class MemoryTarget(MemoryEnd):
 
     def waiting(self, shapes: Sequence[MemoryShape], first: int) -> Sequence[MemoryStaged]:
         named = [shape for shape in shapes if self.here.waiting.get(shape.name)]
-        return [
-            MemoryStaged(shape, f"{self.job.transmission}_{ordinal}")
-            for ordinal, shape in enumerate(named, first)
-        ]
+        return [self.create_staging(shape, ordinal) for ordinal, shape in enumerate(named, first)]
 
     def believed(self, staged: MemoryStaged) -> list[Incoming]:
         attempts = self.here.staging.get(staged.relation, {})
@@ -344,6 +344,7 @@ class MemoryDialect:
     job: LinkJob
     ends: list[MemoryEnd] = field(default_factory=list)
     relays: list[object] = field(default_factory=list)
+    borrowed: int = 0  #: relays over the connections of both ends
     before_part: Callable[[Part], None] = lambda part: None
 
     def source(self, job: LinkJob) -> MemorySource:
@@ -360,6 +361,7 @@ class MemoryDialect:
         return cast("Relay", made)
 
     def between(self, source: MemorySource, target: MemoryTarget) -> Relay:
+        self.borrowed += 1
         return self.relay()
 
 
@@ -388,7 +390,7 @@ class MemoryRelay:
         site = self.dialect.sites[reading.login]
         copy = site.cuts[reading.preamble[0]][table]
         found = changes_of(copy, since, excluded, self.dialect.job)
-        return found[part::parts][: len(found) - site.unread]
+        return found[part::parts][: len(found) - site.unread[table]]
 
 
 @dataclass
