@@ -39,7 +39,7 @@ from concord.transmission.steps import nothing_to_ask, unheard
 from concord.transmission.straight import Carry, stage_by_the_driver
 from concord.transmission.transmit import transmit
 from concord.transmission.verdicts import SETTLED, STOPPING, UNFAITHFUL
-from concord.versions.conflict import classify
+from concord.versions.conflict import Outcome, classify
 from concord.versions.position import LinkPosition, Session, remembered
 from concord.versions.row_version import RowVersion
 from tests.histories.sites_in_memory import Copy, Incoming, LinkRun, arrived
@@ -401,6 +401,7 @@ class MemorySpark:
     started: int = 0
     carried: list[str] = field(default_factory=list)
     judged: list[str] = field(default_factory=list)
+    met: list[list[str]] = field(default_factory=list)
     shown: list[Mapping[str, object]] = field(default_factory=list)
     answer: Answer = field(default_factory=lambda: Answer("source_wins", "custom", None, None))
     unfaithful: set[int] = field(default_factory=set)  #: keys that would not come back the same
@@ -427,7 +428,7 @@ class MemorySpark:
         rows = [row for row, verdict in judged if verdict not in SETTLED]
         settled = Counter(verdict for _, verdict in judged if verdict in SETTLED)
         self.dialect.sites[link.job.target.name].staging[place.relation][0] = rows
-        removals = sum(row.content is None for row in rows)
+        removals = sum(row.content is None and verdict in ("apply", "source_wins") for row, verdict in judged)
         return place, StagedTable((0,), settled, len(rows), removals, 8, self._reasons(judged))
 
     def answers(self, shape: MemoryShape, shown: Sequence[Mapping[str, object]]) -> Sequence[Answer]:
@@ -439,6 +440,7 @@ class MemorySpark:
 
     def _judged(self, link: Link, changes: Changes) -> list[tuple[Incoming, str]]:
         self.judged.append(changes.table)
+        self.met.append(list(changes.met))
         relay = MemoryRelay(self.dialect)
         rows = [row for query in changes.reading.queries for row in relay.rows(changes.reading, query)]
         present = self.dialect.sites[link.job.target.name].tables[changes.table]
@@ -448,7 +450,11 @@ class MemorySpark:
         if row.key in self.unfaithful:
             return UNFAITHFUL
         exists = row.key in present.rows and present.rows[row.key] != row.content
-        return classify(row.version, present.version(row.key), ORDER, row_exists=exists).value
+        standing = present.version(row.key)
+        outcome = classify(row.version, standing, ORDER, row_exists=exists)
+        if outcome is not Outcome.CONFLICTED:
+            return outcome.value
+        return "source_wins" if latest(row.version, standing) else "target_wins"
 
     def _reasons(self, judged: Sequence[tuple[Incoming, str]]) -> dict[str, tuple[str, ...]]:
         stopping = {verdict for _, verdict in judged if verdict in STOPPING}
