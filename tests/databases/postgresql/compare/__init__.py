@@ -1,1 +1,1 @@
-"""No test stands here: comparisons read both sites, and are tested in `tests/link/comparison`."""
+"""What one site, or two, answer to a comparison. Whole comparisons are in `tests/link/comparison`."""
