@@ -1,1 +1,1 @@
-"""Calls and their marks at a site. `tests/transactional/calls` has real servers carry, refuse and forge them."""
+"""Calls of procedures at a publisher, and their marks. `tests/transactional/calls` has whole replications of them."""

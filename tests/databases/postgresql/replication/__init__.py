@@ -1,1 +1,1 @@
-"""No test stands here: a replication is tested as a whole, in `tests/transactional`."""
+"""Both ends of a replication, one step at a time. Whole replications are in `tests/transactional`."""
