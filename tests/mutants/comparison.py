@@ -14,6 +14,9 @@ from tests.mutants.planted import POSTGRESQL, Mutant
 
 COMPARE = "tests/link/comparison/test_compare.py"
 REPAIR = "tests/link/comparison/test_repair.py"
+HASHES = "tests/databases/postgresql/compare/test_hashes.py"
+READERS = "tests/databases/postgresql/compare/test_cut_reader.py"
+BUCKETS = "tests/comparison/test_buckets.py"
 
 COMPARISON = (
     Mutant(
@@ -113,14 +116,14 @@ COMPARISON = (
         "return f\"ROW({', '.join(_hashable(shape, values, hashing))})\"",
         "texts = [f\"coalesce(({value})::text, '')\" for value in _hashable(shape, values, hashing)]\n"
         "    return f\"ROW({', '.join(texts)})\"",
-        f"{COMPARE} -k what_its_columns_are",
+        f"{HASHES} -k are_told_apart",
     ),
     Mutant(
         "columns are hashed as one text",
         f"{POSTGRESQL}/compare/hashed.py",
         "return f\"ROW({', '.join(_hashable(shape, values, hashing))})\"",
         "return f\"ROW(concat({', '.join(_hashable(shape, values, hashing))}))\"",
-        f"{COMPARE} -k what_its_columns_are",
+        f"{HASHES} -k are_told_apart",
     ),
     Mutant(
         "only some columns are hashed",
@@ -206,5 +209,55 @@ COMPARISON = (
         'AND epoch = {epoch}"\n',
         'AND epoch >= {epoch}"\n',
         f"{REPAIR} -k overtaken",
+    ),
+    # One site's answers, or two sites' sums
+    Mutant(
+        "rows that are taken out of a bucket need not be joined",
+        "plugins/concord/comparison/buckets.py",
+        "self._keys[bucket] += max(rows, 0)",
+        "self._keys[bucket] += rows",
+        f"{BUCKETS} -k taken_out_of_a_bucket",
+    ),
+    Mutant(
+        "the last range of blocks ends where the catalogue had the table end",
+        f"{POSTGRESQL}/compare/queries.py",
+        "return start if part == parts - 1 else",
+        "return start if part == parts else",
+        f"{HASHES} -k ranges_of_blocks",
+    ),
+    Mutant(
+        "the version of a key in flight stays in the sums",
+        f"{POSTGRESQL}/compare/queries.py",
+        "    yield _sums(_hashed_versions(shape, hashing, versions_of))\n",
+        "",
+        f"{HASHES} -k volatile_keys_leave",
+    ),
+    Mutant(
+        "a tombstone at the stamp floor must be known at both sites",
+        f"{POSTGRESQL}/compare/queries.py",
+        "p.changed_at <= {horizon.floor}",
+        "p.changed_at < {horizon.floor}",
+        f"{HASHES} -k up_to_the_stamp_floor",
+    ),
+    Mutant(
+        "a key of several texts is placed by the first one",
+        f"{POSTGRESQL}/compare/hashed.py",
+        "    if len(values) == 1 and not hashing",
+        "    if not hashing",
+        f"{HASHES} -k composite_key_decides",
+    ),
+    Mutant(
+        "more keys have arrived than are listed, and nobody says so",
+        f"{POSTGRESQL}/compare/queries.py",
+        "LIMIT {most + 1}",
+        "LIMIT {most}",
+        f"{READERS} -k up_to_a_limit",
+    ),
+    Mutant(
+        "a reader leaves the connection open that it opened",
+        f"{POSTGRESQL}/compare/cut_reader.py",
+        "            self.opened.close()\n",
+        "            pass\n",
+        f"{READERS} -k closes_the_connection",
     ),
 )

@@ -39,7 +39,7 @@ LINK = (
         "plugins/concord/transmission/opening.py",
         "        site = end.site()\n",
         "        pass\n",
-        "tests/link/positions/test_left_out.py -k overtakes_a_plan",
+        "tests/transmission/test_opening.py -k has_grown_since",
     ),
     Mutant(
         "a table whose parent is stopped is carried",
@@ -82,7 +82,7 @@ LINK = (
         "plugins/concord/transmission/straight.py",
         "    others = min(readers, len(parts), THREADS) - 1\n",
         "    others = min(len(parts), THREADS) - 1\n",
-        f"{DRIVER} -k no_more_sessions",
+        "tests/transmission/test_carriers.py -k as_many_threads",
     ),
     Mutant(
         "a task of the driver's own fails in words that nobody knows",

@@ -18,6 +18,8 @@ THROTTLED = "tests/transactional/throttle/test_throttled.py"
 WATCH = "tests/orchestration/dags/test_commit_trigger.py"
 CALLS = "tests/transactional/calls/test_calls.py"
 REFUSED_CALLS = "tests/transactional/calls/test_refused_calls.py"
+CALL = "tests/databases/postgresql/calls/test_call.py"
+STEPS = "tests/databases/postgresql/replication/test_steps.py"
 QUEUED = "tests/transactional/test_queued.py"
 CONTESTED = "tests/transactional/queued/test_contested_values.py"
 HELD = "tests/transactional/queued/test_held_keys.py"
@@ -174,7 +176,7 @@ REPLICATIONS = (
         f"{POSTGRESQL}/calls/call_objects.py",
         "text,text[])')) > 2 THEN",
         "text,text[])')) > 2 AND false THEN",
-        f"{REFUSED_CALLS} -k cannot_carry",
+        f"{CALL} -k cannot_travel",
     ),
     Mutant(
         "a line of the stack is forged by a name",
@@ -622,5 +624,48 @@ REPLICATIONS = (
         'return shortened(f"concord_{replication_set}")',
         'return f"concord_{replication_set}"',
         f"{SUBSCRIBERS} -k long_names",
+    ),
+    # One step of a replication, or one call
+    Mutant(
+        "a slot that stands at the subscriber's level is lost",
+        f"{POSTGRESQL}/log/slot.py",
+        "    if number(confirmed) > level:",
+        "    if number(confirmed) >= level:",
+        f"{STEPS} -k level_or_before_it",
+    ),
+    Mutant(
+        "a subscriber's level goes back",
+        f"{POSTGRESQL}/replay/level.py",
+        "level = greatest(level, {level})",
+        "level = {level}",
+        f"{STEPS} -k never_back",
+    ),
+    Mutant(
+        "a copy is made over rows of the subscriber's own",
+        f"{POSTGRESQL}/replication/first_copy.py",
+        'if rows(connection, f"SELECT 1 FROM {table.table.sql} LIMIT 1"):',
+        "if False:",
+        f"{STEPS} -k asked_for",
+    ),
+    Mutant(
+        "calls of any procedure travel",
+        f"{POSTGRESQL}/calls/call_objects.py",
+        "WHERE c.each = to_jsonb(parts)",
+        "WHERE true",
+        f"{CALL} -k cannot_travel",
+    ),
+    Mutant(
+        "more arguments than parameters are given, and left out",
+        f"{POSTGRESQL}/calls/call_objects.py",
+        "jsonb_array_length(types) <> cardinality(arguments)",
+        "jsonb_array_length(types) > cardinality(arguments)",
+        f"{CALL} -k cannot_travel",
+    ),
+    Mutant(
+        "an argument is handed on as the caller's settings write it",
+        f"{POSTGRESQL}/calls/call_objects.py",
+        "LANGUAGE plpgsql STRICT\n{_OWN}{_EXACT} AS",
+        "LANGUAGE plpgsql STRICT\n{_OWN} AS",
+        f"{CALL} -k exact_texts",
     ),
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from concord.databases.postgresql.entries import from_log
-from concord.messages.errors import EntryRefused, HistoryLost, NotInitialized, SitesDiffer
+from concord.messages.errors import EntryRefused, HistoryLost, NotInitialized
 from tests.given.replicated_accounts import ACCOUNTS, Make, accounts
 from tests.given.replicated_sites import Replicated
 
@@ -185,17 +185,6 @@ def test_a_replication_that_was_never_initialized_says_so(replicated: Make) -> N
         made.run()
 
 
-def test_rows_of_the_subscriber_are_not_replaced_unasked(replicated: Make) -> None:
-    made = replicated(ACCOUNTS, "public.account")
-    made.capetown.run("INSERT INTO account VALUES (1, 'mine', 1)")
-    with pytest.raises(SitesDiffer, match="has rows already"):
-        made.initialize()
-    assert made.capetown.value("SELECT level FROM concord.replay") is None
-    made.london.run("INSERT INTO account VALUES (2, 'theirs', 1)")
-    made.initialize(replace=True)
-    assert made.are_equal()
-
-
 def test_a_subscriber_that_was_restored_is_refused_before_anything_is_written(sites: Replicated) -> None:
     """PostgreSQL would begin after the entry that the subscriber lost, without a word."""
     before = sites.capetown.value("SELECT level FROM concord.replay")
@@ -206,15 +195,6 @@ def test_a_subscriber_that_was_restored_is_refused_before_anything_is_written(si
         sites.run()
     sites.initialize(replace=True)
     assert sites.are_equal()
-
-
-def test_a_slot_that_is_gone_is_refused(sites: Replicated) -> None:
-    sites.london.run(
-        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-        " WHERE database = current_database()"
-    )
-    with pytest.raises(HistoryLost, match=r"the slot .* is gone"):
-        sites.run()
 
 
 def test_values_of_a_type_that_has_no_common_binary_form_travel_as_text(replicated: Make) -> None:

@@ -173,12 +173,16 @@ def test_another_reader_is_opened_for_so_many_rows_or_tables_and_no_more_than_th
     assert readers_for(rows, 5, tables) == readers
 
 
-@pytest.mark.parametrize(("tables", "relays"), [(3, 1), (4, 2), (5, 2)])
-def test_the_driver_opens_a_second_connection_for_many_tables(tables: int, relays: int) -> None:
+@pytest.mark.parametrize(("tables", "readers", "relays"), [(3, 2, 1), (4, 2, 2), (5, 2, 2), (4, 1, 1)])
+def test_the_driver_opens_a_second_connection_for_many_tables_if_the_site_allows_it(
+    tables: int, readers: int, relays: int
+) -> None:
+    """S0-45."""
     pair = memory_pair(*(replicated(f"t{number}") for number in range(tables)))
     for table in pair.tables:
         pair.london.edit(table.name, 1, "new")
-    assert pair.run().total("applied") == tables
+    source = pair.job().source.model_copy(update={"readers": readers})
+    assert pair.run(source=source).total("applied") == tables
     assert (len(pair.dialect.relays), pair.dialect.borrowed) == (relays, 1)
 
 

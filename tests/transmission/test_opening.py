@@ -120,19 +120,21 @@ def test_a_heartbeat_is_compared_with_the_greatest_one_that_the_other_site_remem
     refused(pair, IdentityChanged, "london")
 
 
+@pytest.mark.parametrize("overtaken", [MemorySource, MemoryTarget])
 def test_a_site_whose_heartbeat_has_grown_since_is_read_again_and_not_refused(
-    pair: MemoryPair, monkeypatch: pytest.MonkeyPatch
+    pair: MemoryPair, monkeypatch: pytest.MonkeyPatch, overtaken: type[MemoryEnd]
 ) -> None:
     """A run that overtook this one has left its session at the other end."""
-    with_heartbeat(pair.capetown, FORWARD, 8)
-    pair.london.heartbeat = 8
+    for site, other, link in ((pair.london, pair.capetown, FORWARD), (pair.capetown, pair.london, REVERSE)):
+        site.heartbeat = 8
+        with_heartbeat(other, link, 8)
     memory = MemoryEnd.memory
 
     def older(end: MemoryEnd, *links: str) -> Memory:
         found = memory(end, *links)
         return found._replace(site=replace(found.site, heartbeat=found.site.heartbeat - 1))
 
-    monkeypatch.setattr(MemorySource, "memory", older)
+    monkeypatch.setattr(overtaken, "memory", older)
     assert pair.run().total("applied") == 1
 
 

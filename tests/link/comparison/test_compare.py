@@ -296,20 +296,6 @@ def test_keys_of_many_forms_are_one_key(pair: MakePair) -> None:
     }
 
 
-def test_a_row_is_what_its_columns_are_and_not_how_they_read_together(pair: MakePair) -> None:
-    sites = pair(
-        "CREATE TABLE name (id int PRIMARY KEY, first text, last text)",
-        "INSERT INTO name VALUES (1, NULL, 'x'), (2, 'a', 'bc'), (3, '', '')",
-    )
-    behind_the_back(
-        sites.capetown,
-        "UPDATE name SET first = '' WHERE id = 1",
-        "UPDATE name SET first = 'ab', last = 'c' WHERE id = 2",
-        "UPDATE name SET last = NULL WHERE id = 3",
-    )
-    assert kinds(compared(sites)) == {("1",): "content", ("2",): "content", ("3",): "content"}
-
-
 def test_sites_without_a_common_history_are_not_compared(sites: Pair) -> None:
     known = sites.london.value("SELECT initialized::text FROM concord.link_state LIMIT 1")
     sites.london.run("UPDATE concord.link_state SET initialized = '{}'")

@@ -1,8 +1,5 @@
 """Positions that a run does not move stay: those of tables and links that left the configuration, and of plans."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from tests.given.fixtures import MakePair
@@ -49,28 +46,3 @@ def test_a_link_that_left_the_configuration_still_holds_tombstones_back(sites: P
     (report,) = [each for each in cleaned(sites) if (each.site, each.table) == ("london", "public.book")]
     assert [each.link for each in report.held_back] == ["elsewhere/forward"]
     assert held(sites.london) == [5]
-
-
-@pytest.mark.parametrize("first", ["source", "target"])
-def test_a_run_that_overtakes_a_plan_is_not_taken_for_a_restored_backup(
-    sites: Pair, monkeypatch: pytest.MonkeyPatch, first: str
-) -> None:
-    """Both ends are asked at once. The one that answers first has told a heartbeat that is older than the other
-    one's memory of it by the time that it answers."""
-    from concord.transmission import opening  # noqa: PLC0415 - the function is replaced in its module
-
-    at_both, asked = opening.at_both, []
-
-    def overtaken(source: Callable[[], Any], target: Callable[[], Any]) -> tuple[Any, Any]:
-        asked.append(first)
-        if len(asked) == 1:  # of the tables
-            return at_both(source, target)
-        monkeypatch.setattr(opening, "at_both", at_both)
-        early = (source if first == "source" else target)()
-        sites.run("forward")
-        sites.run("reverse")
-        return (early, target()) if first == "source" else (source(), early)
-
-    monkeypatch.setattr(opening, "at_both", overtaken)
-    assert sites.run("forward", plan_only=True).plan_only
-    assert len(asked) == 2

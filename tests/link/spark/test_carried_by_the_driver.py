@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from threading import Event, Lock
+from threading import Event
 
 import pytest
 from pyspark.sql import SparkSession
 
 from concord.databases import registry
-from concord.databases.contract import reading
 from concord.databases.contract.reading import Part, Relayed
 from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.sites.ends import Target
@@ -26,7 +25,7 @@ from tests.given.at_step import At
 from tests.given.dialects import with_members
 from tests.given.fixtures import MakePair
 from tests.given.killed_driver import killed
-from tests.given.site import READER, Site
+from tests.given.site import READER
 from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
@@ -118,8 +117,7 @@ def test_rows_that_meet_nothing_are_staged_as_what_they_are(
     assert sites.equal
 
 
-@pytest.mark.parametrize(("spark_from", "begun"), [(0, True), (3, True), (4, False)])
-def test_spark_is_started_from_so_many_rows_on(sites: Pair, spark_from: int, begun: bool) -> None:
+def test_spark_is_started_from_so_many_rows_on(sites: Pair) -> None:
     sites.london.run("INSERT INTO shelf VALUES (4), (5)", "UPDATE book SET title = 'new' WHERE id = 1")
     asked: list[bool] = []
 
@@ -127,8 +125,8 @@ def test_spark_is_started_from_so_many_rows_on(sites: Pair, spark_from: int, beg
         asked.append(True)
         return sites.spark()
 
-    report = transmit(sites.job(spark_from=spark_from), spark, lambda step: None)
-    assert (report.total("applied"), bool(asked)) == (3, begun)
+    report = transmit(sites.job(spark_from=3), spark, lambda step: None)
+    assert (report.total("applied"), asked) == (3, [True])
     assert sites.equal
 
 
@@ -181,25 +179,6 @@ def test_what_a_database_refuses_is_told_as_it_is_of_spark(sites: Pair) -> None:
     settle(sites)
 
 
-@pytest.mark.parametrize(("readers", "together"), [(1, 1), (2, 2), (9, straight.THREADS)])
-def test_no_more_sessions_read_at_once_than_the_site_and_the_driver_allow(
-    pair: MakePair, monkeypatch: pytest.MonkeyPatch, readers: int, together: int
-) -> None:
-    # S0-45; each table is one part, whose one row would be worth a reader of its own
-    monkeypatch.setattr(reading, "ROWS_PER_READER", 1)
-    whole = Site.access.fget
-    assert whole is not None
-    limited = property(lambda site: whole(site).model_copy(update={"readers": readers}))
-    monkeypatch.setattr(Site, "access", limited)
-    names = [f"shelf_{number}" for number in range(straight.THREADS + 2)]
-    sites = pair(*(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in names))
-    sites.london.run(*(f"INSERT INTO {name} VALUES (1)" for name in names))
-    busy = Busy(together)
-    relay_by(monkeypatch, busy)
-    assert by_the_driver(sites).total("applied") == len(names)
-    assert busy.most == together
-
-
 def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_source(
     pair: MakePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,46 +213,6 @@ def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_so
     )
     assert sites.london.rows(f"{reading} AND datname = current_database()") == [(0,)], failure
     assert by_the_driver(sites).total("applied") == 9999 * len(names)
-
-
-class Interrupted(Exception):
-    """As a signal's handler raises it wherever the driver is at that moment."""
-
-
-def test_a_signal_while_the_driver_carries_is_told_as_what_it_is(
-    sites: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(relay: Stage, part: Part, attempt: int) -> Relayed:
-        raise Interrupted
-
-    sites.london.run("UPDATE book SET title = 'new' WHERE id = 1")
-    with monkeypatch.context() as patched:
-        relay_by(patched, interrupted)
-        with pytest.raises(Interrupted):
-            by_the_driver(sites)
-    settle(sites)
-
-
-class Busy:
-    """Tells how many parts were on their way at once, each of which waits until so many are."""
-
-    def __init__(self, together: int) -> None:
-        self.together = together
-        self.now = self.most = 0
-        self.lock = Lock()
-
-    def __call__(self, relay: Stage, part: Part, attempt: int) -> Relayed:
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-        until = time.monotonic() + 10
-        while self.most < self.together:
-            assert time.monotonic() < until, "the other one never came"
-            time.sleep(0.001)
-        relayed = relay(part, attempt)
-        with self.lock:
-            self.now -= 1
-        return relayed
 
 
 @pytest.mark.parametrize(("step", "occurrence"), [("stage", 1), ("stage", 3), ("write", 1), ("commit", 1)])

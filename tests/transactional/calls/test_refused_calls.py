@@ -94,33 +94,6 @@ def test_a_call_that_fails_is_shown_and_a_person_lets_it_pass(sites: Replicated)
     assert told == [(["public.close_month"], "call"), (["public.account", "public.close_month"], "call")]
 
 
-def test_a_call_that_the_publisher_cannot_carry_is_refused_there(sites: Replicated) -> None:
-    """S4-126: another procedure, a wrong number of arguments, a commit, a call in a call; nothing of it stands."""
-    london = sites.london
-    london.run(
-        "CREATE PROCEDURE another() LANGUAGE sql AS ''",
-        "CREATE PROCEDURE outside() LANGUAGE plpgsql AS $$BEGIN PERFORM concord.call('public.outside'); END$$",
-    )
-    for call, said in (
-        ("concord.call('public.another')", "no replication carries calls of public.another"),
-        ("concord.call('close_month', '2026-11-30', '1')", "no replication carries calls of close_month"),
-        ("concord.call('public.close_month')", "has 2 parameters, and 0 arguments were given"),
-        ("concord.call('public.close_month', 'today''s', '1')", "invalid input syntax for type date"),
-    ):
-        with pytest.raises(psycopg.Error, match=said):
-            london.run(f"SELECT {call}")
-    london.run(ENDS)
-    with pytest.raises(psycopg.Error, match="ends transactions, and a call is replayed in one"):
-        london.run(CALL)
-    london.run(
-        ENDS.replace("COMMIT", "PERFORM concord.call('public.close_month', month::text, fee::text)"),
-    )
-    with pytest.raises(psycopg.Error, match="a replicated call is under way"):
-        london.run(CALL)
-    assert sites.run().entries == 0
-    assert sites.are_equal()
-
-
 def test_no_login_writes_a_mark_but_through_the_call(sites: Replicated) -> None:
     """A forged mark would make the subscriber do what the publisher did not, or hide rows from it."""
     london = sites.london

@@ -102,6 +102,7 @@ def test_a_name_that_needs_quotes_is_called_by_it(replication: SteppedReplicatio
 def test_a_call_that_cannot_travel_is_refused_and_writes_nothing(
     replication: SteppedReplication, call: str, words: str
 ) -> None:
+    """S4-126: another procedure, a wrong number of arguments, a commit, a call in a call."""
     with pytest.raises(psycopg.Error) as raised:
         replication.sites.london.run(f"SELECT concord.call({call})")
     assert words in str(raised.value)
