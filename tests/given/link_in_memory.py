@@ -154,7 +154,7 @@ class MemorySite:
 
 @dataclass
 class MemoryEnd:
-    """What both ends of a link can do."""
+    """The part that source and target have in common."""
 
     job: LinkJob
     here: MemorySite
@@ -204,7 +204,7 @@ class MemoryEnd:
 
 
 def changes_of(copy: Copy, since: str, excluded: str | None, job: LinkJob) -> list[Incoming]:
-    """What arrived after the position; or of a backfill, what was changed in its interval."""
+    """The changes that arrived after the position; of a backfill, those of its interval."""
 
     def wanted(at: int, position: int, received_from: str | None) -> bool:
         if job.interval:

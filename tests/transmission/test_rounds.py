@@ -1,4 +1,4 @@
-"""What sends a run round again, or holds it: brakes, oscillating rows, and functions that decide conflicts."""
+"""Reasons to repeat a run's rounds, or to hold it: brakes, oscillating rows, functions that decide conflicts."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

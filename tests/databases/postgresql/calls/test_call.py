@@ -12,7 +12,7 @@ from tests.given.site import Rows
 
 
 def carried_over(replication: SteppedReplication) -> Rows:
-    """What Cape Town has of it after all was replayed."""
+    """Cape Town's accounts after all was replayed."""
     ends = replication.open()
     ends.stage(*ends.read())
     ends.replay()

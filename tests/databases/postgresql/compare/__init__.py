@@ -1,1 +1,1 @@
-"""What one site, or two, answer to a comparison. Whole comparisons are in `tests/link/comparison`."""
+"""The answers of one site, or of two, to a comparison. Whole comparisons are in `tests/link/comparison`."""

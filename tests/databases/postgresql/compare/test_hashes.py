@@ -164,7 +164,7 @@ def test_volatile_keys_leave_the_sums_and_are_counted_as_taken_out(sites: Questi
 
 
 def buckets_of(found: list) -> list[tuple[int, ...]]:
-    """What is left of each bucket of one site, once what cancels out has."""
+    """The buckets of one site that are not empty, after equal hashes have cancelled each other out."""
     together = Buckets(64)
     together.add(found, is_source=True)
     return [each for each in zip(together._x1, together._x2, together._apart, strict=True) if any(each)]
