@@ -8,9 +8,11 @@ from tests.given.fixtures import (
     late,
     network,
     pair,
+    provisioned_targets,
     shops,
     sites,
     unlike,
+    written_site,
 )
 
 __all__ = [
@@ -21,7 +23,9 @@ __all__ = [
     "late",
     "network",
     "pair",
+    "provisioned_targets",
     "shops",
     "sites",
     "unlike",
+    "written_site",
 ]

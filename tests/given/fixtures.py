@@ -22,6 +22,7 @@ from tests.given.marked_sites import Shops, open_shops
 from tests.given.replicated_sites import Replicated, begin_replicated
 from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
+from tests.given.staged_write import TARGET, WrittenSite, begin_written
 from tests.given.template_databases import Provisioned, TemplateDatabases
 from tests.given.two_sites import Pair, begin
 
@@ -34,6 +35,7 @@ over_captures = pytest.mark.parametrize("capture", [*Capture], indirect=True, id
 MakePair = Callable[..., Pair]
 MakeNetwork = Callable[..., Network]
 MakeShops = Callable[..., Shops]
+MakeWritten = Callable[..., WrittenSite]
 
 
 @pytest.fixture
@@ -251,3 +253,37 @@ def unlike(
     for each in made:
         for site in each.sites:
             site.connection.close()
+
+
+@pytest.fixture(scope="session")
+def provisioned_targets(server_with_logins: Server) -> Iterator[MakeWritten]:
+    """Call it with the statements that make a site's tables, and the configuration of the first one. The same call
+    returns the same site, with all that it holds."""
+    made: dict[str, WrittenSite] = {}
+
+    def make(*ddl: str, by_log: bool = False, **fields: object) -> WrittenSite:
+        called = repr((ddl, by_log, sorted(fields.items())))
+        if called not in made:
+            name = f"test_{os.urandom(6).hex()}"
+            server_with_logins.create_database(name)
+            made[called] = begin_written(
+                site_on(server_with_logins, TARGET, name, by_log=by_log), ddl, **fields
+            )
+        return made[called]
+
+    yield make
+    for each in made.values():
+        each.close()
+        server_with_logins.drop_database(each.site.database)
+
+
+@pytest.fixture
+def written_site(provisioned_targets: MakeWritten) -> MakeWritten:
+    """The same, emptied."""
+
+    def make(*ddl: str, **fields: Any) -> WrittenSite:
+        made = provisioned_targets(*ddl, **fields)
+        made.empty()
+        return made
+
+    return make

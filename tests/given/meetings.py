@@ -1,4 +1,4 @@
-"""Versions of one row that meet, and the rows behind them: as pure functions, Spark and the write step see them."""
+"""Versions of one row that meet, and the rows behind them: as the pure functions and the write step see them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,19 +7,17 @@ from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
 
+from concord.databases.postgresql.facts.connection import Connection
+from concord.databases.postgresql.rows import stage
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.write import guard, retake
 from concord.rules.policy import Chains, Policy
 from concord.rules.resolver import Contender, Row, total_order
 from concord.versions.conflict import ConflictType, Outcome, Winner, classify
 from concord.versions.row_version import ABSENT, RowVersion, unite, vector_to_json
-from spark_jobs.steps.detect import detect, same_thing
-from spark_jobs.steps.resolve import adding, resolve
-from tests.given.two_sites import Pair
-from tests.versions.any_version import ORIGINS, PLACEHOLDER, PRIORITIES, versions
+from tests.given.staged_write import ATTEMPT, Verdict, WrittenSite
+from tests.versions.any_version import ORIGINS, PLACEHOLDER, PRIORITIES, random_pairs, versions
 
 #: The values of the rows behind the versions, as exact texts; the last few are compared with nothing.
 NUMBERS = ("1", "1.0", "-2", "-2.50", "-0.4", "-0.45", "0", "0.00", "10", "9.99", "100200", None, "NaN")
@@ -50,14 +48,6 @@ class Met(NamedTuple):
         ours, theirs = self.rows
         deleted = self.present.deleted
         return self.incoming.deleted if deleted else not self.incoming.deleted and ours == theirs
-
-
-class Verdict(NamedTuple):
-    """The order to staging, or to the target transaction, about an incoming row, and why."""
-
-    verdict: str
-    resolver: str | None = None
-    reason: str | None = None
 
 
 def contains(whole: RowVersion, part: RowVersion) -> bool:
@@ -165,70 +155,72 @@ def sent(n: int, version: RowVersion, row: Row) -> tuple[object, ...]:
     return (n, *(None if version.deleted else value for value in row.values()), *fields(version))
 
 
-def detected(
-    spark: SparkSession, found: Sequence[Met], chains: Chains, whole: Sequence[str] = tuple(SEEN.values())
-) -> DataFrame:
-    """An absent version is no candidate, or a placeholder."""
-    changes = [sent(n, met.incoming, met.rows[0]) for n, met in enumerate(found)]
-    present = [
-        sent(n, met.present, met.rows[1]) for n, met in enumerate(found) if met.present.origin or n % 2
-    ]
-    frames = (spark.createDataFrame(each, SCHEMA) for each in (changes, present))
-    meeting = detect(*frames, ["c0"], chains.priorities, seen=tuple(SEEN.values()))
-    return same_thing(meeting, whole, adding(chains.policy))
-
-
-def by_spark(spark: SparkSession, found: Sequence[Met], chains: Chains) -> dict[int, Any]:
-    """Each row that Spark has judged."""
-    decided = resolve(detected(spark, found, chains), chains, SEEN)
-    return {row["c0"]: row for row in decided.collect()}
-
-
 class Scene(NamedTuple):
-    """London's applier in its transaction: every pair staged, every present version in the shadow table."""
+    """A site with its shadow table, and a staging table of the applier's."""
 
-    target: Target
+    site: WrittenSite
     staged: Staged
+
+    @property
+    def connection(self) -> Connection:
+        return self.site.at_hand()
 
 
 TABLE = "CREATE TABLE t (id int PRIMARY KEY, n numeric, m date)"
 
 
-def scene_at(sites: Pair, most: int) -> Scene:
+def scene_at(site: WrittenSite, most: int) -> Scene:
     """Nothing is staged yet."""
-    target = Target(sites.job("reverse"))
-    (shape,), _ = target.inspect(sites.tables)
-    sites.london.run("SET session_replication_role = replica", "ALTER TABLE t DISABLE TRIGGER USER")
-    return Scene(target, target.create_staging(shape, 0).believing([1], most))
+    place = Staged(site.shape(), stage.staging_name("0" * 32, 0)).believing([ATTEMPT], most)
+    stage.create(site.at_hand(), place)
+    return Scene(site, place)
 
 
-def stage(sites: Pair, scene: Scene, found: Sequence[Met]) -> None:
-    """Rows of an earlier call go, at the site and in staging."""
-    shape, connection = scene.staged.shape, sites.london.connection
+def fill(scene: Scene, found: Sequence[Met]) -> None:
+    """Stage every incoming version, and keep every present one; rows of an earlier call are deleted."""
+    shape, connection = scene.staged.shape, scene.site.site.connection
     aliases = ", ".join(shape.alias(shape.table.column(name)) for name in ("id", "n", "m"))
     columns = f"id, {', '.join(FIELDS[:-1])}, position"
     staged = f"{scene.staged.sql} ({aliases}, {', '.join(FIELDS)}, verdict, attempt)"
     with connection.transaction(), connection.cursor() as cursor:
-        for relation in ("t", shape.shadow.sql, scene.staged.sql):
-            cursor.execute(f"DELETE FROM {relation}".encode())
+        cursor.execute("DELETE FROM t")
         with cursor.copy("COPY t FROM STDIN") as copy:
             for n, met in enumerate(found):
                 if met.exists:
                     copy.write_row((n, *met.rows[1].values()))
+        for relation in (shape.shadow.sql, scene.staged.sql):
+            cursor.execute(f"DELETE FROM {relation}".encode())
         with cursor.copy(f"COPY {shape.shadow.sql} ({columns}) FROM STDIN".encode()) as copy:
             for n, met in enumerate(found):
                 if met.present.origin:
                     copy.write_row((n, *fields(met.present)[:-1], 5))
         with cursor.copy(f"COPY {staged} FROM STDIN".encode()) as copy:
             for n, met in enumerate(found):
-                copy.write_row((*sent(n, met.incoming, met.rows[0]), "apply", 1))
+                copy.write_row((*sent(n, met.incoming, met.rows[0]), "apply", ATTEMPT))
 
 
 def judged(scene: Scene, chains: Chains, damaged: str = "false") -> dict[int, Verdict]:
     """The verdicts of the target transaction; what stands in none applies."""
-    connection = scene.target.connection
+    connection = scene.connection
     staged = replace(scene.staged, shape=replace(scene.staged.shape, policy=chains.policy))
     name = guard.judge(connection, staged, 0, guard.Terms(damaged=damaged)).relation
     retake.retake(connection, staged, name, chains)
     found = connection.execute(f"SELECT id, verdict, resolver, reason FROM {name}".encode()).fetchall()
     return {n: Verdict(*said) for n, *said in found}
+
+
+def values(n: int, side: int) -> Row:
+    """The words of the incoming row (0) and the present one (1) of a pair: the same in every fourth pair."""
+    spread = n * 7 + side * (1 + n % 5 if n % 4 else 0)
+    return {"n": NUMBERS[spread % len(NUMBERS)], "m": MOMENTS[spread // 3 % len(MOMENTS)]}
+
+
+#: Thousands in one query; Hypothesis draws some dozens at a time, of every kind.
+MET = [
+    Met(incoming, present, (values(n, 0), values(n, 1)), n % 2 == 0)
+    for n, (incoming, present) in enumerate(random_pairs(seed=2, many=3000))
+]
+USUAL = Policy().bound(PRIORITIES)
+#: Of the link; the policy says which is nearer to the source, if any.
+ENDS = ("oslo", "london")
+SOME = st.lists(meetings(), min_size=20, max_size=40)

@@ -257,14 +257,14 @@ MUTANTS = (
         f"{POSTGRESQL}/write/guard.py",
         "_FORWARD = f\"coalesce({row_version.includes('s.concord_vector', *_PRESENT)}, false)\"",
         "_FORWARD = f\"coalesce({row_version.includes('s.concord_vector', *_PRESENT).replace('>=', '>')}, false)\"",
-        "tests/link/conflicts/test_same_rule.py -k write_step_decides",
+        "tests/databases/postgresql/write/test_second_forms.py -k write_step_decides",
     ),
     Mutant(
         "a decision of Spark's holds against any version",
         f"{POSTGRESQL}/write/guard.py",
         "WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict",
         "WHEN NOT {_BACKWARD} AND s.concord_verdict",
-        "tests/link/conflicts/test_same_rule.py -k decision_of_spark_stands",
+        "tests/databases/postgresql/write/test_second_forms.py -k decision_of_spark_stands",
     ),
     # The write step
     Mutant(

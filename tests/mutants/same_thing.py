@@ -55,7 +55,7 @@ SAME_THING = (
         f"{POSTGRESQL}/write/retake.py",
         "stays = chains.stays(source, target)",
         "stays = Winner.SOURCE if not source.version.deleted else Winner.TARGET",
-        "tests/link/conflicts/test_same_rule.py -k write_step_decides",
+        "tests/databases/postgresql/write/test_second_forms.py -k write_step_decides",
     ),
     Mutant(
         "a version that is adopted counts as applied",

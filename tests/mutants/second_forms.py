@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.planted import POSTGRESQL, Mutant
 
+IN_SQL = "tests/databases/postgresql/write/test_second_forms.py"
 RULE = "tests/link/conflicts/test_same_rule.py"
 DAMAGE = "tests/link/conflicts/test_same_damage.py"
 LOAD = "tests/link/initialization/test_same_initialization.py"
@@ -19,7 +20,7 @@ SECOND_FORMS = (
         f"{POSTGRESQL}/provision/control.py",
         "greatest(one -> e.key, other -> e.key)",
         "coalesce(one -> e.key, other -> e.key)",
-        f"{RULE} -k sql_unites",
+        f"{IN_SQL} -k sql_unites",
     ),
     Mutant(
         "SQL stamps a version as late as what it has seen",
@@ -40,49 +41,49 @@ SECOND_FORMS = (
         f"{POSTGRESQL}/write/suspicious.py",
         'f"({stamp} > {CLOCK} + {allowed}"',
         'f"({stamp} >= {CLOCK} + {allowed}"',
-        f"{RULE} -k sql_finds_a_stamp",
+        f"{IN_SQL} -k sql_finds_a_stamp",
     ),
     Mutant(
         "the write step supersedes what has seen the present version as well",
         f"{POSTGRESQL}/write/guard.py",
         "WHEN {_BACKWARD} AND NOT {_FORWARD} THEN",
         "WHEN {_BACKWARD} THEN",
-        f"{RULE} -k the_write_step_decides",
+        f"{IN_SQL} -k the_write_step_decides",
     ),
     Mutant(
         "the conflict log takes an update that both know for two inserts",
         f"{POSTGRESQL}/write/conflict_log.py",
         "(v.p_born OR v.p_origin = '') AND NOT {shared}",
         "(v.p_born OR v.p_origin = '')",
-        f"{RULE} -k conflict_log_gives",
+        f"{IN_SQL} -k conflict_log_gives",
     ),
     Mutant(
         "SQL puts the greater version first into a conflict's id",
         f"{POSTGRESQL}/write/conflict_id.py",
         'lesser = f"{_ranked(one)} <= {_ranked(other)}"',
         'lesser = f"{_ranked(one)} >= {_ranked(other)}"',
-        f"{RULE} -k conflict_log_gives",
+        f"{IN_SQL} -k conflict_log_gives",
     ),
     Mutant(
         "SQL puts nothing of the type into a loss's id",
         f"{POSTGRESQL}/write/conflict_id.py",
         "ARRAY[{literal(kind)}, {first}, {second}, {rule}]",
         "ARRAY[{first}, {second}, {rule}]",
-        f"{RULE} -k sql_gives_a_loss",
+        f"{IN_SQL} -k sql_gives_a_loss",
     ),
     Mutant(
         "the write step takes two rows for the same thing that differ",
         f"{POSTGRESQL}/write/guard.py",
         'there = f"coalesce(NOT {differs}, false)"',
         'there = "true"',
-        f"{RULE} -k the_write_step_decides",
+        f"{IN_SQL} -k the_write_step_decides",
     ),
     Mutant(
         "a row of another origin that was altered is damaged to the write step",
         f"{POSTGRESQL}/write/restoration.py",
         'own = f"s.concord_origin = {literal(source_origin)} AND s.concord_derived = 0"',
         'own = "s.concord_derived = 0"',
-        f"{DAMAGE} -k the_write_step",
+        f"{IN_SQL} -k damage",
     ),
     Mutant(
         "a load forgets that a row was born",

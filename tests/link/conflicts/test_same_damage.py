@@ -1,33 +1,22 @@
-"""Spark and the write step call a row damaged where the pure function does."""
-
-from collections.abc import Iterator
+"""Spark calls a row damaged where the pure function does. `tests/databases/postgresql/write` asks the SQL."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from concord.databases.postgresql.write import restoration
 from concord.rules.damage_rule import damaged
-from concord.rules.policy import Policy
 from spark_jobs.steps.damage import Damaged
 from spark_jobs.steps.detect import detect
-from tests.given.fixtures import MakePair
 from tests.given.meetings import (
     SCHEMA,
     SEEN,
     SLOW,
-    TABLE,
     Met,
-    Scene,
     fields,
-    judged,
     rows,
-    scene_at,
     sent,
-    stage,
 )
-from tests.given.two_sites import Pair
 from tests.versions.any_version import PRIORITIES, versions
 
 pytestmark = pytest.mark.spark
@@ -44,18 +33,6 @@ def damages(draw: st.DrawFn) -> Met:
 
 
 SOME = st.lists(damages(), min_size=20, max_size=40)
-
-
-@pytest.fixture
-def sites(pair: MakePair) -> Pair:
-    return pair(TABLE)
-
-
-@pytest.fixture
-def scene(sites: Pair) -> Iterator[Scene]:
-    made = scene_at(sites, 40)
-    yield made
-    made.target.close()
 
 
 def expected(met: Met) -> bool:
@@ -85,17 +62,3 @@ def test_spark_finds_damage_as_the_function_does(spark: SparkSession, found: lis
     for row in outcomes:
         met = found[row["c0"]]
         assert (row["outcome"] == "apply") is expected(met), met
-
-
-@settings(SLOW, max_examples=30)
-@given(found=SOME)
-def test_the_write_step_finds_damage_as_the_function_does(
-    sites: Pair, scene: Scene, found: list[Met]
-) -> None:
-    stage(sites, scene, found)
-    with scene.target.connection.transaction():
-        condition = restoration.damaged(scene.staged.shape, SOURCE)
-        verdicts = judged(scene, Policy().bound(PRIORITIES), condition)
-    for n, met in enumerate(found):
-        verdict = verdicts[n].verdict if n in verdicts else "apply"
-        assert (verdict == "restore") is expected(met), met
