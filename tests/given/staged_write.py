@@ -222,7 +222,7 @@ class WrittenSite:
         self.site.run("; ".join([*shadows, *own]))
         applier = self.at_hand()
         stage.drop_orphans(applier, stage.orphans(applier, []))
-        proven = {table.name: {} for table in self.tables}
+        proven: dict[str, object] = {table.name: {} for table in self.tables}
         link_state.initialize(applier, LINK, "target", SOURCE, proven, _BEGIN)
 
     # What is written

@@ -1,1 +1,1 @@
-"""No test stands here: it is one of a whole link, and tested in `tests/link/kills` and `tests/link/waiting`."""
+"""The one transaction of a target: repeated as a whole, or ended, and edits in between; `tests/link/kills` kills it."""

@@ -1,1 +1,1 @@
-"""Sessions beside the write, the relay into staging, and shares of identities."""
+"""Staged rows and the versions that they meet, verdict by verdict; sessions beside the write, the relay, identities."""
