@@ -62,6 +62,11 @@ def made(
     return RowVersion(origin, *dot, unite(known, {origin: dot}), deleted, born)
 
 
+def json_version(version: RowVersion) -> str:
+    """As a shadow row keeps the version of a before-image."""
+    return json.dumps({**_fields(version), "vector": json.loads(vector_to_json(version.vector))})
+
+
 class Change(NamedTuple):
     """One row on its way to the site, as staging holds it. Of a deleted row the key alone is staged."""
 
@@ -248,6 +253,14 @@ class WrittenSite:
         fields = {"synchronization": SYNCHRONIZATION, "direction": "forward", **self.job_fields, **changed}
         return link_job((source, self.access), self.tables, **fields)
 
+    def fence(self, job: LinkJob) -> None:
+        """Take the epoch of the job, as the beginning of a link does."""
+        link_state.fence(self.at_hand(), SYNCHRONIZATION, job.epoch, TARGET)
+
+    def place(self, job: LinkJob) -> Staged:
+        """The staging table of the first table, not made yet: for rows that wait at the site."""
+        return Staged(self.shape(), stage.staging_name(job.transmission, 0))
+
     def stage(self, job: LinkJob, *changes: Change) -> list[Staged]:
         """Stage the changes as a link does: one staging table a table."""
         staged = []
@@ -282,7 +295,7 @@ class WrittenSite:
         `session`: False for a write that moves no position, such as a repair.
         """
         job = job or self.job()
-        link_state.fence(self.at_hand(), SYNCHRONIZATION, job.epoch, TARGET)
+        self.fence(job)
         return self.write_staged(
             job, self.stage(job, *changes), progress=progress, session=session, **writing
         )
@@ -341,8 +354,10 @@ def _verdicts(connection: Connection, staged: Sequence[Staged]) -> dict[str, dic
     relations = sorted(
         name for (name,) in rows(connection, f"{query} AND relnamespace = pg_my_temp_schema()")
     )
-    assert len(relations) == len(ordered), "a table without rows to write has no verdicts"
     found: dict[str, dict[Key, Verdict]] = {}
+    if not relations:
+        return found
+    assert len(relations) == len(ordered), "no table without rows beside one that has some"
     for relation, table in zip(relations, ordered, strict=True):
         shape = shapes[table]
         listed = rows(
@@ -379,12 +394,7 @@ def _staged(change: Change, shape: Shape) -> dict[str, object]:
         found["merged"] = json.dumps(change.merged)
     if change.base is not None:
         row, version = change.base
-        found |= {
-            "base_row": json.dumps(row),
-            "base_version": json.dumps(
-                {**_fields(version), "vector": json.loads(vector_to_json(version.vector))}
-            ),
-        }
+        found |= {"base_row": json.dumps(row), "base_version": json_version(version)}
     return found
 
 

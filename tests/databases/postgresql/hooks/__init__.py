@@ -1,1 +1,1 @@
-"""No test stands here: hooks run within a write. `tests/link/hooks` and `tests/transactional/hooks` have them run."""
+"""A hook within one write: what it is shown, changes, refuses and adds. `tests/link/hooks` has whole links."""
