@@ -28,6 +28,7 @@ from tests.mutants.replications import REPLICATIONS
 from tests.mutants.runs import RUNS
 from tests.mutants.same_thing import SAME_THING
 from tests.mutants.second_forms import SECOND_FORMS
+from tests.mutants.staged_writes import STAGED_WRITES
 from tests.mutants.told_versions import TOLD_VERSIONS
 from tests.mutants.topologies import TOPOLOGIES
 from tests.mutants.waiting import WAITING
@@ -60,6 +61,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "log_capture": LOG_CAPTURE,
     "objectives": OBJECTIVES,
     "hooks": HOOKS,
+    "staged_writes": STAGED_WRITES,
 }
 
 

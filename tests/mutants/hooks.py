@@ -78,7 +78,7 @@ HOOKS = (
         f"{POSTGRESQL}/hooks/hooked.py",
         "    if fresh > most:",
         "    if fresh < 0:",
-        f"{HOOKED} -k may_wait",
+        "tests/databases/postgresql/hooks/test_hooked_rows.py -k may_wait",
     ),
     Mutant(
         "a hook's words on private rows are told",

@@ -279,14 +279,14 @@ LINK = (
         f"{POSTGRESQL}/write/merge.py",
         "    if judged.since:\n        guard = ",
         "    if False:\n        guard = ",
-        "tests/link/conflicts/test_concurrency.py -k learns_more",
+        "tests/databases/postgresql/transaction/test_edited_meanwhile.py -k learns_of_a_version",
     ),
     Mutant(
         "a conflict that was edited while the link waited is decided by the old row",
         f"{POSTGRESQL}/write/guard.py",
         "    if changed:\n",
         "    if False:\n",
-        "tests/link/conflicts/test_concurrency.py -k decided_by_the_new_row",
+        "tests/databases/postgresql/transaction/test_edited_meanwhile.py -k waits_for_it",
     ),
     Mutant(
         "rows that come into an empty table are looked for among those before them",
@@ -377,7 +377,7 @@ LINK = (
         f"{POSTGRESQL}/write/guard.py",
         "    if not verdicts.tally.keys() - _LEFT_ALONE:\n",
         "    if verdicts:\n",
-        "tests/link/conflicts/test_concurrency.py -k decided_by_the_new_row",
+        "tests/databases/postgresql/transaction/test_edited_meanwhile.py -k waits_for_it",
     ),
     Mutant(
         "the ends of a link relay without its snapshot",
@@ -391,14 +391,14 @@ LINK = (
         f"{POSTGRESQL}/transaction/tables_written.py",
         '*(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),',
         "",
-        "tests/link/conflicts/test_concurrency.py -k nobody_alters",
+        "tests/databases/postgresql/transaction/test_one_transaction.py -k nobody_alters",
     ),
     Mutant(
         "shadow rows are not locked",
         f"{POSTGRESQL}/write/row_locks.py",
         '        _lock_rows(staged, f"{shape.shadow.sql} p", "true", "FOR UPDATE"),\n',
         "",
-        "tests/link/conflicts/test_concurrency.py -k key_without_a_row",
+        "tests/databases/postgresql/transaction/test_edited_meanwhile.py -k second_try",
     ),
     Mutant(
         "content that is the same is written again",

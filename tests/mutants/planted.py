@@ -279,7 +279,7 @@ MUTANTS = (
         f"{POSTGRESQL}/write/row_locks.py",
         """_lock_rows(staged, table, "NOT s.concord_gone", "FOR NO KEY UPDATE"),""",
         "",
-        "tests/link/conflicts/test_concurrency.py -k does_not_hold_its_version_yet",
+        "tests/databases/postgresql/write/test_row_locks.py -k may_still_be_referred_to",
     ),
     Mutant(
         "what was united is not announced",

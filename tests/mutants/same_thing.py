@@ -202,7 +202,7 @@ SAME_THING = (
         f"{POSTGRESQL}/write/guard.py",
         "CASE WHEN p.deleted OR p.out_of_scope IS NOT NULL THEN 'apply' WHEN {live}",
         "CASE WHEN {live}",
-        "tests/link/conflicts/test_inserted_for_update.py -k no_conversion",
+        "tests/databases/postgresql/write/test_verdicts.py -k tombstone",
     ),
     Mutant(
         "an insert is a conversion",
@@ -216,7 +216,7 @@ SAME_THING = (
         f"{POSTGRESQL}/write/guard.py",
         "{'true' if shape.where else 'false'}",
         "{'false'}",
-        "tests/link/conflicts/test_inserted_for_update.py -k row_filter",
+        "tests/databases/postgresql/write/test_filtered_rows.py -k enters_the_filter",
     ),
     Mutant(
         "the log names a private key",

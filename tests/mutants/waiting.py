@@ -159,14 +159,14 @@ WAITING = (
         f"{POSTGRESQL}/transaction/rehearsal.py",
         "self.refused[reason] += number <= each.fresh",
         "self.refused[reason] += 1",
-        f"{QUARANTINE} -k more_refused",
+        "tests/databases/postgresql/transaction/test_rehearsal.py -k do_not_count",
     ),
     Mutant(
         "rows that swap a value are refused together",
         f"{POSTGRESQL}/transaction/rehearsal.py",
         "        if len(unique) < 2:\n",
         "        if True:\n",
-        f"{QUARANTINE} -k moves_between",
+        "tests/databases/postgresql/transaction/test_rehearsal.py -k values_that_move",
     ),
     Mutant(
         "a winner that is refused defeats its loser",

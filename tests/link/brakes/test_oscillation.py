@@ -127,12 +127,3 @@ def test_users_are_told_from_programs_where_the_key_is_private_and_no_message_ha
     (why,) = sites.run("reverse").stopped.values()
     assert "to the last write (a row: capetown#1/" in why
     assert "anna" not in why
-
-
-def test_one_users_edits_in_every_run_are_never_stopped(pair: MakePair) -> None:
-    sites = watched(pair)
-    for number in range(2 * MOST):
-        sites.london.run(f"UPDATE item SET token = '{number}' WHERE id = 3")
-        sites.run("forward")
-        sites.run("reverse")
-    assert sites.capetown.value('SELECT count(rebounds) FROM concord."public.item"') == 0

@@ -160,17 +160,6 @@ def test_an_application_that_inserts_the_key_that_the_link_inserts_is_never_the_
     assert sorted(c["loser_row"]["token"] for c in sites.conflicts()) == ["london", "london"]
 
 
-def test_an_insert_that_is_faster_than_the_links_own_is_a_conflict(pair: MakePair) -> None:
-    sites = pair(*ITEM)
-    sites.london.run("INSERT INTO item VALUES (100, 'london')")
-    faster = At("base", lambda: sites.capetown.run("INSERT INTO item VALUES (100, 'capetown')"))
-    assert carried(sites.run(at=faster)).conflicts == 1
-    assert faster.reached > 1, "the link began again"
-    sites.settle()
-    assert sites.equal
-    assert [each["type"] for each in sites.conflicts()] == ["insert_insert"]
-
-
 def test_an_application_that_meets_a_waiting_link_from_behind_is_never_the_deadlocks_victim(
     pair: MakePair,
 ) -> None:
@@ -217,110 +206,6 @@ def test_a_row_that_is_edited_after_it_was_judged_is_judged_again(pair: MakePair
         (100, "capetown"),
     ]
     assert sorted(each["loser_row"]["token"] for each in sites.conflicts()) == ["london", "london"]
-
-
-def test_a_version_of_which_another_link_learns_more_meanwhile_is_judged_again(pair: MakePair) -> None:
-    """The site's knowledge of a row is part of the judgement of the row, though its version stays."""
-    sites = pair(*ITEM)
-    sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1")
-    sites.settle()
-    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
-    learnt = """UPDATE concord."public.item" SET vector = vector || '{"rome#1": [1, 0]}',
-                position = pg_current_xact_id() WHERE id = 1"""
-    learning = At("conflicts", lambda: sites.capetown.run(learnt))
-    sites.run(at=learning)
-    assert learning.reached == 2, "the link began again"
-    sites.settle()
-    assert sites.equal
-    assert sites.capetown.value("""SELECT vector ? 'rome#1' FROM concord."public.item" WHERE id = 1""")
-
-
-def test_a_conflict_whose_row_is_edited_while_the_link_waits_for_it_is_decided_by_the_new_row(
-    pair: MakePair,
-) -> None:
-    """It was judged without a lock, as all rows are in the first try, and is looked at again once it is locked."""
-    sites = pair(*ITEM)
-    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
-    time.sleep(0.002)
-    sites.capetown.run("UPDATE item SET token = 'first' WHERE id = 1")
-    application = Application(
-        sites.capetown,
-        "UPDATE item SET token = 'second' WHERE id = 1",
-        lambda: wait_until(lambda: link_waits(sites.capetown)),
-    )
-
-    sites.run(at=At("judge", lambda: application.start_until(application_wrote)))
-    application.join()
-    assert application.error is None
-    sites.settle()
-    assert sites.equal
-    assert sites.london.value("SELECT token FROM item WHERE id = 1") == "second"
-    (conflict,) = sites.conflicts()
-    assert (conflict["winner_row"]["token"], conflict["loser_row"]["token"]) == ("second", "london")
-    stamp = sites.capetown.value("""SELECT changed_at FROM concord."public.item" WHERE id = 1""")
-    assert conflict["winner_version"]["changed_at"] == stamp, "the version of the row that won"
-
-
-def test_a_link_that_waits_for_a_row_does_not_hold_its_version_yet(pair: MakePair) -> None:
-    """The holder of the row needs its version next, and would wait for the link that waits for him."""
-    sites = pair(*ITEM)
-    sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1")
-    time.sleep(0.002)
-    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
-    version = """SELECT FROM concord."public.item" WHERE id = 1 FOR UPDATE NOWAIT"""
-    application = Application(
-        sites.capetown,
-        "SELECT FROM item WHERE id = 1 FOR UPDATE",
-        lambda: wait_until(lambda: link_waits(sites.capetown)),
-        lambda: sites.capetown.run(version),
-    )
-    judging = At("judge", lambda: application.start_until(application_wrote))
-
-    assert carried(sites.run(at=judging)).conflicts == 1
-    application.join()
-    assert application.error is None
-    assert judging.reached == 1, "the link has only waited"
-    assert sites.capetown.value("SELECT token FROM item WHERE id = 1") == "london"
-
-
-def test_a_key_without_a_row_is_locked_once_an_application_was_faster(pair: MakePair) -> None:
-    """Only its tombstone can be locked (rule 3): else applications that are faster go on being faster."""
-    sites = pair(*ITEM)
-    sites.london.run("DELETE FROM item WHERE id = 2")
-    sites.settle()
-    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1", "INSERT INTO item VALUES (2, 'london')")
-    faster = At("conflicts", lambda: sites.capetown.run("UPDATE item SET token = 'capetown' WHERE id = 1"))
-
-    def come_back() -> None:
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            sites.capetown.run("SET lock_timeout = '50ms'", "INSERT INTO item VALUES (2, 'capetown')")
-
-    again = At("judge", come_back, occurrence=2)
-
-    def progress(step: str) -> None:
-        faster(step)
-        again(step)
-
-    transmit(sites.job(), sites.spark, progress)
-    assert (faster.reached, again.reached) == (2, 2), "the link began again, once"
-    assert sites.capetown.rows("SELECT id, token FROM item WHERE id < 3 ORDER BY id") == [
-        *((0, "common 0"), (1, "capetown"), (2, "london"))
-    ]
-
-
-def test_nobody_alters_a_table_between_the_judgement_and_the_write(pair: MakePair) -> None:
-    """F87"""
-    sites = pair(*ITEM)
-    sites.london.run("UPDATE item SET token = 'london' WHERE id = 1")
-
-    def alter() -> None:
-        with pytest.raises(psycopg.errors.LockNotAvailable):
-            sites.capetown.run("SET lock_timeout = '50ms'", "ALTER TABLE item ADD COLUMN more text")
-
-    altering = At("judge", alter)
-    sites.run(at=altering)
-    assert altering.reached == 1
-    assert sites.equal
 
 
 def test_a_reader_of_the_target_never_sees_part_of_a_transaction(pair: MakePair) -> None:

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.given.filtered_pair import filtered
 from tests.given.fixtures import MakePair
 from tests.given.site import provision_site
-from tests.given.two_sites import Pair, carried, declare_equal
+from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 
@@ -67,21 +66,6 @@ def test_inserts_deletes_and_what_comes_back_after_a_delete_are_no_conversion(si
     for report in sites.settle():
         assert report.total("inserted_for_update") == 0
     assert sites.equal
-
-
-def test_an_update_that_wins_over_a_delete_is_a_conflict_and_no_conversion(sites: Pair) -> None:
-    sites.capetown.run("DELETE FROM public.book WHERE id = 1")
-    sites.london.run("UPDATE book SET title = 'edited' WHERE id = 1")
-    report = sites.run()
-    assert (report.total("conflicts"), report.total("inserted_for_update")) == (1, 0)
-
-
-def test_what_enters_a_row_filter_is_no_conversion(pair: MakePair) -> None:
-    made = filtered(pair(*BOOK, "UPDATE book SET region = 2 WHERE id <= 5"))
-    declare_equal(made.job())
-    behind_the_back(made, "DELETE FROM public.book WHERE id = 1")
-    made.london.run("UPDATE book SET region = 1 WHERE id = 1")
-    assert carried(made.run()).inserted_for_update == 0
 
 
 def test_of_a_private_key_no_message_tells(sites: Pair, caplog: pytest.LogCaptureFixture) -> None:

@@ -132,14 +132,6 @@ def test_edits_at_both_sites_one_after_the_other_are_no_conflict(sites: Pair) ->
     assert sites.capetown.rows(SEVEN) == []
 
 
-def test_an_edit_made_in_ignorance_is_a_conflict_even_when_its_clock_says_it_is_later(sites: Pair) -> None:
-    """Causality decides whether, the clock only who."""
-    edit((sites.london, update("london")), (sites.capetown, update("capetown")))
-    sites.run("forward")
-    sites.run("reverse")
-    assert len(sites.conflicts()) == 1
-
-
 @pytest.mark.parametrize("first", ["forward", "reverse"])
 def test_equal_timestamps_are_decided_alike_at_both_sites(sites: Pair, first: str) -> None:
     edit((sites.london, update("london")), (sites.capetown, update("capetown")))
@@ -225,44 +217,3 @@ def test_an_edit_of_the_target_after_detection_is_judged_again_under_lock(
     sites.settle()
     assert sites.equal
     assert len(sites.conflicts()) == conflicts
-
-
-def test_a_key_that_appears_at_the_target_after_detection_is_judged_under_lock(sites: Pair) -> None:
-    """Rule 3: what does not exist cannot be locked."""
-    sites.london.run("INSERT INTO book VALUES (7000, 'london')")
-    late = "INSERT INTO book VALUES (7000, 'capetown')"
-    sites.run("forward", At("lock", lambda: sites.capetown.run(late)))
-    sites.settle()
-    assert sites.equal
-    assert sites.london.rows("SELECT title FROM book WHERE id = 7000") == [("capetown",)]
-    assert [each["type"] for each in sites.conflicts()] == ["insert_insert"]
-
-
-def forget_the_delete_at_london(sites: Pair) -> None:
-    """Cape Town's delete is known everywhere; then London's tombstone is cleaned up."""
-    sites.capetown.run(DELETE)
-    sites.settle()
-    sites.london.run('DELETE FROM concord."public.book"')
-
-
-def test_a_tombstone_agreed_by_all_sites_does_not_stand_in_the_way_of_a_later_change(sites: Pair) -> None:
-    """Rule 10: above the floor, an incoming version meets an agreed tombstone as absent."""
-    forget_the_delete_at_london(sites)
-    sites.capetown.run('UPDATE concord."public.book" SET agreed = true')
-    for site in sites.sites:
-        site.run(
-            "UPDATE concord.site SET stamp_floor = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-        )
-    sites.london.run("INSERT INTO book VALUES (7, 'again')")
-    sites.settle()
-    assert sites.equal
-    assert sites.capetown.rows(SEVEN) == [("again", None)]
-    assert sites.conflicts() == []
-
-
-def test_a_tombstone_that_is_not_agreed_is_a_version_like_any_other(sites: Pair) -> None:
-    forget_the_delete_at_london(sites)
-    sites.london.run("INSERT INTO book VALUES (7, 'again')")
-    sites.settle()
-    assert sites.equal
-    assert [each["type"] for each in sites.conflicts()] == ["update_delete"]

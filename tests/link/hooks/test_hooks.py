@@ -144,14 +144,6 @@ def test_a_refused_row_waits_with_the_reason_of_the_hook_and_all_others_arrive(s
     assert sites.capetown.value("SELECT count(*) FROM concord.waiting") == 0
 
 
-def test_more_refused_rows_than_may_wait_stop_the_link(sites: Pair) -> None:
-    sites = hooked(sites, capetown=hook("refuses_dear"))
-    sites.london.run("UPDATE book SET price = 300 WHERE id < 4")
-    with pytest.raises(HookFailed, match=r"refuses more rows than max_quarantined \(2\): too dear"):
-        sites.run(max_quarantined=2)
-    assert sites.capetown.value("SELECT count(*) FROM concord.waiting") == 0
-
-
 def test_of_a_row_that_the_site_refuses_nothing_is_added(sites: Pair) -> None:
     """S3-13: what a hook adds belongs to the row, and comes with it."""
     sites = hooked(sites, capetown=hook("audits", *COLUMNS))
@@ -165,18 +157,6 @@ def test_of_a_row_that_the_site_refuses_nothing_is_added(sites: Pair) -> None:
     sites.settle()
     assert audit(sites.capetown) == [(1, "update", 10, 11), (2, "update", 10, 300)]
     assert sites.equal
-
-
-def test_a_hook_is_shown_the_row_that_is_there_under_lock(sites: Pair) -> None:
-    """S2-25: an edit that an application makes while rows are on their way."""
-    sites = hooked(sites, capetown=hook("audits", *COLUMNS))
-    sites.london.run("UPDATE book SET price = 20 WHERE id = 1")
-    edit = At("write", lambda: sites.capetown.run("UPDATE book SET title = 'here', price = 15 WHERE id = 2"))
-    sites.london.run("UPDATE book SET price = 21 WHERE id = 2")
-    sites.run(at=edit)
-    assert audit(sites.capetown) == [(1, "update", 10, 20)], "of the other one the later edit stays"
-    sites.settle()
-    assert prices(sites)[:2] == [(1, 20), (2, 15)]
 
 
 @over_captures

@@ -8,7 +8,7 @@ from concord.databases.postgresql.ledger.waiting_table import drop, others
 from concord.databases.postgresql.upkeep.decide import Desk
 from concord.jobs.waiting import Choice, columns_given
 from concord.jobs.what_if import version_of
-from concord.messages.errors import ConstraintViolated, DecisionRefused
+from concord.messages.errors import DecisionRefused
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
 from tests.given.two_sites import Pair, carried
@@ -106,21 +106,6 @@ def test_children_of_a_refused_parent_wait_with_it_and_arrive_with_it(sites: Pai
     assert sites.equal
 
 
-def test_what_moves_between_rows_arrives_beside_a_refused_row(sites: Pair) -> None:
-    """F38: the two halves of a swap are in each other's way when they are tried apart."""
-    sites.london.run(
-        "UPDATE book SET isbn = 'parked' WHERE id = 1",
-        "UPDATE book SET isbn = 'isbn 1' WHERE id = 20",
-        "UPDATE book SET isbn = 'isbn 20' WHERE id = 1",
-        "UPDATE book SET price = 500 WHERE id IN (2, 19)",
-    )
-    assert counts(sites) == {"acquired": 4, "applied": 2, "quarantined": 2}
-    assert sites.capetown.rows("SELECT id, isbn FROM book WHERE id IN (1, 20) ORDER BY id") == [
-        (1, "isbn 20"),
-        (20, "isbn 1"),
-    ]
-
-
 def test_what_a_trigger_of_the_target_refuses_waits(sites: Pair) -> None:
     sites.capetown.run(
         "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS"
@@ -160,26 +145,6 @@ def test_a_winner_that_is_refused_defeats_nobody(sites: Pair) -> None:
     assert sites.equal
     assert len(sites.conflicts()) == 1
     assert keys(sites.capetown) == []
-
-
-def test_more_refused_rows_than_may_wait_stop_the_link_and_nothing_is_written(sites: Pair) -> None:
-    sites.london.run("UPDATE book SET price = price + 90")
-    with pytest.raises(ConstraintViolated, match=r"more rows .* max_quarantined \(10\).*cheap"):
-        carry(sites.job(max_quarantined=10))
-    with pytest.raises(ConstraintViolated, match="cheap"):
-        carry(sites.job(max_quarantined=0))
-    assert sites.capetown.value("SELECT count(*) FROM book WHERE price > 90") == 0
-    assert waiting(sites.capetown) == []
-    assert counts(sites, max_quarantined=11)["quarantined"] == 11
-    assert counts(sites, max_quarantined=1)["quarantined"] == 11  # known ones stop nobody
-
-
-def test_a_run_without_refused_rows_rehearses_nothing(sites: Pair) -> None:
-    steps: list[str] = []
-    sites.london.run("UPDATE book SET title = 'new'")
-    carry(sites.job(), steps.append)
-    assert "base" in steps
-    assert "rehearse" not in steps
 
 
 def decide(sites: Pair, choice: Choice, direction: str = "forward") -> None:

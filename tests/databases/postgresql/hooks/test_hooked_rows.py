@@ -94,6 +94,7 @@ def auditing(row: AboutToBeWritten) -> Word:
 
 
 def test_a_hook_is_shown_the_row_that_comes_and_the_row_that_is_there(site: HookedSite) -> None:
+    """S2-25"""
     site.target.keep(HERE, FIRST)
     change = update(20)
     site.write(change)
