@@ -6,6 +6,8 @@ from tests.mutants.planted import POSTGRESQL, Mutant
 
 _WRITE = "tests/databases/postgresql/write"
 _TRANSACTION = "tests/databases/postgresql/transaction"
+BASE = f"{_WRITE}/test_base_rows.py"
+UNREGISTERED = f"{_WRITE}/test_unregistered_edits.py"
 VERDICTS = f"{_WRITE}/test_verdicts.py"
 LOCKS = f"{_WRITE}/test_row_locks.py"
 LOG = f"{_WRITE}/test_conflict_log.py"
@@ -158,5 +160,19 @@ STAGED_WRITES = (
         "_ASKED = \"('apply', 'inserted_for_update', 'source_wins', 'merged')\"",
         "_ASKED = \"('apply', 'inserted_for_update', 'source_wins', 'merged', 'restore')\"",
         f"{HOOKED} -k backfill",
+    ),
+    Mutant(
+        "a delete that is not registered is written over where no writer was named",
+        f"{POSTGRESQL}/write/unregistered.py",
+        "OR {absent} AND {deleted}",
+        "",
+        f"{UNREGISTERED} -k writer_is_not_known",
+    ),
+    Mutant(
+        "a row that takes the value of a deleted one comes before the delete",
+        f"{POSTGRESQL}/write/merge.py",
+        "if not values_move and shape.table.exclusive <= 1:",
+        "if not values_move:",
+        f"{BASE} -k free_at_once",
     ),
 )
