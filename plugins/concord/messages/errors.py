@@ -288,8 +288,8 @@ def _subclasses(kind: type[ConcordError]) -> list[type[ConcordError]]:
 
 
 def from_code(code: str, message: str, facts: Mapping[str, object] = MappingProxyType({})) -> ConcordError:
-    """The error that crossed a process boundary as (`code`, `message`, facts), as the class it was."""
-    kinds = {kind.code: kind for kind in _subclasses(ConcordError)}
+    """The error that crossed a process boundary as (`code`, `message`, facts), as the class that defines its code."""
+    kinds = {kind.code: kind for kind in _subclasses(ConcordError) if "code" in vars(kind)}
     error = kinds.get(code, ConcordError)(message)
     error.facts = dict(facts)
     return error
