@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.planted import Mutant
 
 REPOSITORY = "tests/repository"
+PURGE = "plugins/concord/repository/purge.py"
 STATES = "tests/terminal/test_link_states.py"
 HOLDER = "tests/orchestration/leases/test_holder.py"
 
@@ -131,5 +132,34 @@ RUNS = (
         "steps = Steps(progress, tell)",
         "steps = Steps(progress)",
         "tests/link/cost/test_pace.py -k refresh",
+    ),
+    # The purge of the repository
+    Mutant(
+        "a run of one direction takes the place of the last whole run",
+        PURGE,
+        "run.direction.is_(None), ",
+        "",
+        f"{REPOSITORY}/test_purge.py -k last_whole",
+    ),
+    Mutant(
+        "a backfill takes the place of the last whole run",
+        PURGE,
+        ", run.interval_start.is_(None))",
+        ")",
+        f"{REPOSITORY}/test_purge.py -k last_whole",
+    ),
+    Mutant(
+        "a run that did not succeed takes the place of the last whole run",
+        PURGE,
+        "run.state == RunState.SUCCEEDED, everything",
+        "everything",
+        f"{REPOSITORY}/test_purge.py -k last_whole",
+    ),
+    Mutant(
+        "one running run keeps the transmissions of all",
+        PURGE,
+        "SynchronizationRun.id == Transmission.run_id, SynchronizationRun.ended_at",
+        "SynchronizationRun.ended_at",
+        f"{REPOSITORY}/test_purge.py -k keeps_no_transmission",
     ),
 )

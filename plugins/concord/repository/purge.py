@@ -91,8 +91,9 @@ def _last() -> ColumnElement[bool]:
 
 
 def _completed_whole(run: type[SynchronizationRun]) -> ColumnElement[bool]:
-    whole = and_(run.direction.is_(None), run.tables.is_(None), not_(run.plan_only))
-    return and_(run.state == RunState.SUCCEEDED, whole)
+    """It succeeded, and its scope was whole (`runs.Scope.is_whole`)."""
+    everything = and_(run.direction.is_(None), run.tables.is_(None), run.interval_start.is_(None))
+    return and_(run.state == RunState.SUCCEEDED, everything, not_(run.plan_only))
 
 
 def _count(engine: Engine, record_id: InstrumentedAttribute[str], condition: ColumnElement[bool]) -> int:
