@@ -39,6 +39,14 @@ def test_a_run_of_less_than_a_seconds_rows_says_nothing_of_the_rate(rows: int, r
     assert (Aim.RATE in judged) is (rows >= 1000)
 
 
+def test_a_run_of_exactly_one_seconds_rows_is_judged_by_its_rate() -> None:
+    """S2-10."""
+    wanted = Objective(rows_per_second=1000)
+    assert wanted.judged(Measured(rows=1000, rows_per_second=1000)) == {Aim.RATE: True}
+    assert wanted.judged(Measured(rows=1000, rows_per_second=999)) == {Aim.RATE: False}
+    assert wanted.judged(Measured(rows=999, rows_per_second=999)) == {}
+
+
 @given(st.lists(st.tuples(st.dictionaries(aims, st.booleans()), st.booleans())))
 def test_each_miss_is_told_once_and_its_end_once_whatever_comes(
     looks: list[tuple[dict[Aim, bool], bool]],

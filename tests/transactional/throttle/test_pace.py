@@ -68,6 +68,57 @@ def test_a_batch_that_took_as_long_as_it_may_is_followed_by_no_rest() -> None:
         assert sum(clock.slept) == pytest.approx(slept)
 
 
+def test_an_entry_that_comes_in_parts_takes_its_time_from_its_first_part_on() -> None:
+    clock = Clock()
+    pacer = clock.pacer(Throttle(operations_per_second=100))
+    for operations in (60, 40):
+        pacer.add(operations)
+        clock.at += timedelta(seconds=0.5)
+    pacer.rest()
+    assert clock.slept == []
+
+
+@given(
+    parts=st.lists(st.tuples(st.integers(1, 10_000), st.floats(0, 1)), min_size=1, max_size=8),
+    earlier=st.lists(st.tuples(st.integers(1, 10_000), st.floats(0, 3)), max_size=3),
+)
+def test_a_rest_takes_what_its_batch_has_left_however_it_is_divided_and_whatever_came_before(
+    parts: Sequence[tuple[int, float]], earlier: Sequence[tuple[int, float]]
+) -> None:
+    """S0-46: no less, and no more."""
+    clock = Clock()
+    pacer = clock.pacer(Throttle(operations_per_second=5_000))
+    for operations, takes in earlier:
+        pacer.add(operations)
+        clock.at += timedelta(seconds=takes)
+        pacer.rest()
+    begun = clock.at
+    for operations, takes in parts:
+        pacer.add(operations)
+        clock.at += timedelta(seconds=takes)
+    replayed = clock.at
+    pacer.rest()
+    least = begun + timedelta(seconds=sum(operations for operations, _ in parts) / 5_000)
+    assert abs((clock.at - max(least, replayed)).total_seconds()) < 1e-3
+
+
+def test_a_run_that_has_replayed_nothing_does_not_rest() -> None:
+    clock = Clock()
+    pacer = clock.pacer(Throttle(operations_per_second=1))
+    pacer.rest()
+    pacer.add(0)
+    pacer.rest()
+    assert clock.slept == []
+
+
+def test_a_run_that_is_to_end_does_not_begin_to_rest() -> None:
+    clock = Clock()
+    pacer = clock.pacer(Throttle(operations_per_second=1), end_after=0)
+    pacer.add(1_000)
+    pacer.rest()
+    assert clock.slept == []
+
+
 @pytest.mark.parametrize(
     ("hours", "rests"),
     [
@@ -77,6 +128,7 @@ def test_a_batch_that_took_as_long_as_it_may_is_followed_by_no_rest() -> None:
         ("12:00-13:00 UTC", True),
         ("19:00-07:00 Europe/London", False),
         ("22:00-13:30 Europe/London", True),
+        ("22:00-13:00 Europe/London", False),
     ],
 )
 def test_it_rests_in_its_hours_alone_by_the_clock_of_their_zone(hours: str, rests: bool) -> None:
