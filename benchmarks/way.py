@@ -1,7 +1,7 @@
 """A way to a database that takes its time, as between two cities: bytes arrive in order, each so much later."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -24,6 +24,7 @@ class Way:
     port: int
     delay: float
     rate: float | None = None
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep  #: for as long as a block takes at that rate
     logins: int = 0
     turns: int = 0
     entry: int = 0  #: the port
@@ -85,7 +86,7 @@ class Way:
         while block := await taken.read(BLOCK):
             heard()
             if self.rate is not None:
-                await asyncio.sleep(len(block) / self.rate)
+                await self.sleep(len(block) / self.rate)
             under_way.put_nowait((now() + self.delay, block))
         under_way.put_nowait((now() + self.delay, b""))
         await delivering
@@ -106,9 +107,15 @@ async def _deliver(under_way: "asyncio.Queue[tuple[float, bytes]]", given: async
 
 
 @contextmanager
-def way(host: str, port: int, delay: float = 0.0, rate: float | None = None) -> Iterator[Way]:
+def way(
+    host: str,
+    port: int,
+    delay: float = 0.0,
+    rate: float | None = None,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> Iterator[Way]:
     """One that is open for as long as the block."""
-    made = Way(host, port, delay, rate)
+    made = Way(host, port, delay, rate, sleep)
     serving = Thread(target=lambda: asyncio.run(made.serve()), daemon=True)
     serving.start()
     made._is_open.wait()
