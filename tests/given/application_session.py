@@ -31,9 +31,9 @@ def link_waits(site: Site) -> bool:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 100
     while not condition():
-        assert time.monotonic() < end, "waited 20 s in vain"
+        assert time.monotonic() < end, "waited 100 s in vain"
         time.sleep(0.01)
 
 

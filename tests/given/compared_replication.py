@@ -67,7 +67,7 @@ def replayed_beside(sites: Replicated, *statements: str) -> Callable[[], None]:
         sites.london.run(*statements)
         _beside.append(Thread(target=sites.run))
         _beside[-1].start()
-        until = monotonic() + 30
+        until = monotonic() + 100
         while sites.capetown.value(ENTRIES) < before + len(statements):
             assert monotonic() < until, "the run replays nothing"
             sleep(0.02)

@@ -121,7 +121,7 @@ class Site:
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             f" AND usename IN ('{READER}', '{APPLIER}')"
         )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 100
         while self.value(mine):
             assert time.monotonic() < deadline, "a session of the link's does not end"
             time.sleep(0.02)

@@ -38,13 +38,15 @@ def test_a_transaction_waits_from_its_commit_to_its_replay_and_others_log_does_n
     before, idle = told(sites)
     assert (idle.waits, idle.waiting_since, idle.is_read) == (False, None, False)
     assert idle.behind > 100_000
+    began = time.monotonic()
     sites.london.run("INSERT INTO note SELECT n, 'x' FROM generate_series(1, 7) n")
     sites.london.run("INSERT INTO note VALUES (8, 'later')")
     time.sleep(0.2)
     _, late = told(sites)
+    most = time.monotonic() - began
     assert late.waits
     assert late.waiting_since
-    assert 0.2 <= (late.now - late.waiting_since).total_seconds() < 30
+    assert 0.2 <= (late.now - late.waiting_since).total_seconds() < most
     sites.run()
     level, done = told(sites)
     assert (done.waits, done.waiting_since) == (False, None)
@@ -117,7 +119,7 @@ def limited(sites: Replicated, size: str) -> Iterator[Replicated]:
         ("RESET max_slot_wal_keep_size", before),
     ):
         sites.london.run(f"ALTER SYSTEM {setting}", "SELECT pg_reload_conf()")
-        until = time.monotonic() + 20
+        until = time.monotonic() + 100
         while sites.london.value("SHOW max_slot_wal_keep_size") != heard:
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -155,7 +157,7 @@ def test_a_log_that_the_server_removed_is_told_and_refused_and_the_copy_is_made_
     """S4-124: the server's own limit, while no run looks."""
     sites = short_of_disk
     sites.london.run("INSERT INTO note VALUES (1, 'never read')")
-    until = time.monotonic() + 20
+    until = time.monotonic() + 100
     while told(sites)[1].state != "lost":
         assert time.monotonic() < until
         sites.london.run(

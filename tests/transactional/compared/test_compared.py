@@ -27,7 +27,7 @@ LOCKS = (
 
 def is_free(sites: Replicated) -> bool:
     """A server takes a moment to notice that a connection has ended."""
-    until = monotonic() + 10
+    until = monotonic() + 100
     while left := sites.london.value(SLOTS) + sites.london.value(LOCKS):
         if monotonic() > until:
             return False

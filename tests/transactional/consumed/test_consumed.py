@@ -41,7 +41,7 @@ def short(operations: Sequence[Operation]) -> list[tuple[object, ...]]:
 
 def settled(consumer: Consumer, level: int) -> None:
     """A publisher hears of a level soon after it was told."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 100
     with consume._publisher(consumer.job, dialect) as publisher:
         while (publisher.confirmed() or 0) < level:
             assert time.monotonic() < until

@@ -61,7 +61,7 @@ def test_the_next_batch_is_read_while_one_is_replayed_and_no_third(
     counts = list[int]()
 
     def look() -> None:
-        within(10, lambda: len(read) > 1)
+        within(100, lambda: len(read) > 1)
         time.sleep(0.3)
         counts.append(len(read))
 
@@ -94,7 +94,7 @@ def test_the_publisher_hears_of_no_batch_that_is_still_replayed(
     told = list[bool]()
 
     def look() -> None:
-        assert within(10, lambda: len(read) > 2)
+        assert within(100, lambda: len(read) > 2)
         time.sleep(0.3)
         told.append(int(str(sites.london.value(slot))) < (read[1].level or 0))
 
@@ -109,7 +109,7 @@ def test_a_person_who_ends_a_run_does_not_wait_for_its_replay(sites: Replicated)
     replaying = Event()
 
     def end() -> None:
-        replaying.wait(20)
+        replaying.wait(100)
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -119,6 +119,6 @@ def test_a_person_who_ends_a_run_does_not_wait_for_its_replay(sites: Replicated)
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             sites.run(At("replay", replaying.set))
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < 100
     assert sites.run().entries == 2
     assert sites.are_equal()

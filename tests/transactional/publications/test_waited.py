@@ -11,6 +11,7 @@ import pytest
 
 from concord.databases.postgresql.replication import standing
 from concord.orchestration.tasks.replication_standing import Standing
+from concord.terminal import wait as waiting
 from concord.terminal.wait import wait
 from concord.transactional.state import Facts
 from tests.given.replicated_sites import Replicated
@@ -45,7 +46,7 @@ def test_it_ends_once_all_is_replayed_or_the_time_is_over(sites: Replicated) -> 
     assert [each.target for each in wait(look, 0.1)] == ["capetown"]
     later = Timer(0.5, sites.run)
     later.start()
-    assert wait(look, 20) == ()
+    assert wait(look, 200) == ()
     assert sites.are_equal()
     later.join()
 
@@ -76,16 +77,17 @@ def test_it_does_not_wait_for_what_is_committed_after_it_was_asked(sites: Replic
     with busy(sites):
         time.sleep(0.3)
         before = sites.london.value(COUNT)
-        assert wait(looking_at(sites), 20) == ()
+        assert wait(looking_at(sites), 200) == ()
         assert sites.capetown.value(COUNT) >= before
     assert sites.run().entries >= 0
 
 
-def test_what_no_run_makes_good_is_not_waited_for(sites: Replicated) -> None:
+def test_what_no_run_makes_good_is_not_waited_for(sites: Replicated, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = list[float]()
+    monkeypatch.setattr(waiting, "sleep", slept.append)
     sites.london.run("INSERT INTO movement VALUES (1, 0)")
     for amiss in ("initialized", "valid", "log_is_kept"):
-        began = time.monotonic()
         assert wait(looking_at(sites, **{amiss: False}), 60)
-        assert time.monotonic() - began < 10
+    assert slept == []
     unknown = [replace(each, log=None) for each in looking_at(sites)()]
     assert wait(lambda: unknown, 0) == unknown, "an end that does not answer has told nothing"
