@@ -31,7 +31,7 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[yaml.Event]:
-    """What the reader has taken from the parser."""
+    """The events that the reader has taken from the parser."""
     taken, parse = list[yaml.Event](), yaml.parse
 
     def parsed(*given: Any, **more: Any) -> Iterator[yaml.Event]:
