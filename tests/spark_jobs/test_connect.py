@@ -15,6 +15,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
 import spark_jobs.connect
 from concord.messages.errors import ConnectionRefused, OtherCode, SparkUnavailable
@@ -49,7 +50,7 @@ def alive(place: Path) -> bool:
     return place.exists() and time.time() - float(place.read_text() or 0) < 2
 
 
-def until(condition: object, seconds: float = 30) -> None:
+def until(condition: object, seconds: float = 100) -> None:
     assert callable(condition)
     end = time.monotonic() + seconds
     while not condition():
@@ -92,19 +93,35 @@ def test_a_session_that_ends_leaves_the_others_of_its_process_alone(connect: Con
         assert [row.id for row in frame.collect()] == [1, 2, 3]
 
 
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each error that pyspark met: does it try again?"""
+    decided, can_retry = list[bool](), DefaultPolicy.can_retry
+
+    def noted(self: DefaultPolicy, error: BaseException) -> bool:
+        decided.append(can_retry(self, error))
+        return decided[-1]
+
+    monkeypatch.setattr(DefaultPolicy, "can_retry", noted)
+    return decided
+
+
 @pytest.mark.parametrize("given", [";token=wrong", ""])
-def test_who_has_not_the_token_is_refused_at_once(connect: ConnectServer, given: str) -> None:
-    began = time.monotonic()
+def test_who_has_not_the_token_is_refused_at_once(
+    connect: ConnectServer, tries: list[bool], given: str
+) -> None:
     with pytest.raises(ConnectionRefused, match=r"refuses the token: .*SPARK_CONNECT_AUTHENTICATE_TOKEN"):
         check(f"sc://127.0.0.1:{connect.port}/{given}")
-    assert time.monotonic() - began < 5
+    assert set(tries) == {False}
 
 
-def test_where_nobody_answers_it_is_told_within_seconds() -> None:
-    began = time.monotonic()
+def test_where_nobody_answers_it_is_told_within_seconds(tries: list[bool]) -> None:
     with pytest.raises(SparkUnavailable, match=r"no Spark Connect server answers at 127.0.0.1:\d+: start it"):
         check(f"sc://127.0.0.1:{ports.free()}")
-    assert time.monotonic() - began < 30
+    assert set(tries) == {True}
+    assert len(tries) <= 20, (
+        "asked twice for each of seven tries; pyspark itself tries for more than eight minutes"
+    )
 
 
 def test_workers_of_another_code_are_refused(connect: ConnectServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +162,7 @@ def test_who_ends_a_process_ends_what_its_sessions_do(connect: ConnectServer, tm
         working.start()
         until(lambda: alive(place))
         interrupt_all()
-        working.join(20)
+        working.join(100)
     until(lambda: not alive(place))
     assert "OPERATION_CANCELED" in str(failed)
 
@@ -174,9 +191,9 @@ def test_an_error_in_the_block_ends_what_the_server_does_for_it(
         working.start()
         until(lambda: alive(place))
         # The work hears that it was interrupted before its channel is closed.
-        monkeypatch.setattr(Connected, "close", lambda self: (working.join(20), close(self)))
+        monkeypatch.setattr(Connected, "close", lambda self: (working.join(100), close(self)))
         raise KeyboardInterrupt
-    working.join(20)
+    working.join(100)
     until(lambda: not alive(place))
     assert "OPERATION_CANCELED" in str(failed)
 
@@ -198,7 +215,7 @@ def test_a_server_that_is_killed_fails_the_work_in_our_words_within_seconds(
         ):
             session().range(1).mapInArrow(sleeping(place), "id bigint").collect()  # type: ignore[arg-type]
         killer.join()
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 200, "pyspark itself tries for more than eight minutes"
 
 
 def test_a_server_ends_with_its_java_and_leaves_nothing(java: Path, tmp_path: Path) -> None:
@@ -206,7 +223,7 @@ def test_a_server_ends_with_its_java_and_leaves_nothing(java: Path, tmp_path: Pa
         family = psutil.Process(server.process.pid).children(recursive=True)
         (java_process,) = [each for each in family if "java" in each.name()]
         java_process.send_signal(signal.SIGKILL)
-        assert server.process.wait(30) != 0
+        assert server.process.wait(100) != 0
         until(lambda: not any(each.is_running() and each.status() != "zombie" for each in family))
     assert "Java has ended" in (tmp_path / "spark.log").read_text()
 
