@@ -10,7 +10,7 @@ from benchmarks import databases, initialization, report
 from benchmarks.arguments import add_places
 from benchmarks.comparison import WrongResult, started
 from benchmarks.connected_run import server
-from benchmarks.databases import Databases
+from benchmarks.databases import Databases, Pair
 from benchmarks.link_run import run_link
 from benchmarks.measurement import Spread, Start
 from benchmarks.record import markdown, publish
@@ -42,7 +42,7 @@ def named(count: int) -> tuple[ReplicatedTable, ...]:
     )
 
 
-def make(made: Databases, tables: Sequence[ReplicatedTable]) -> None:
+def make(made: Pair, tables: Sequence[ReplicatedTable]) -> None:
     """Both databases anew with these tables, provisioned and equal."""
     for each in (made.london, made.capetown):
         each.server.drop_database(each.name)
