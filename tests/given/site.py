@@ -161,7 +161,8 @@ def create_logins(superuser: psycopg.Connection[Any]) -> None:
 
 
 def provision_site(site: Site, tables: Sequence[ReplicatedTable]) -> None:
-    state = site_state.read_site(site.connection, site.name, tables, time.time())
+    seen = site_state.read_catalogue(site.connection, site.name, tables, time.time())
+    state = site_state.with_memory(site.connection, seen, None)
     problems = list(site_statements.problems(state, READER, APPLIER, site.connection))
     assert not problems, problems
     log = site_log(state, site.credentials(site.superuser), site.credentials(LOG_READER))

@@ -101,11 +101,10 @@ STATEMENTS = [
     *(f"REVOKE ALL ON FUNCTION concord.{signature} FROM PUBLIC" for signature in _FUNCTIONS),
 ]
 
-#: A registered table's private columns, if the trigger that heeds them is there and fires for everybody.
+#: Condition: the trigger that takes out the private columns of the registered tables is there, and fires for everybody.
 EFFECTIVE = f"""
-CASE WHEN EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = to_regclass('concord.conflict')
-                     AND t.tgname = {literal(TRIGGER)} AND t.tgenabled = 'A')
-     THEN coalesce(to_jsonb(r) -> 'private', '{{}}') ELSE '{{}}' END"""
+EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = to_regclass('concord.conflict')
+           AND t.tgname = {literal(TRIGGER)} AND t.tgenabled = 'A')"""
 
 
 def private_at(wanted: ReplicatedTable, site: str, shadow: Shadow) -> dict[str, Any]:

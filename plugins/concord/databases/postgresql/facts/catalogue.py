@@ -5,15 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
 
 from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql.facts.catalogue_queries import TABLES, columns_query, named, queries
+from concord.databases.postgresql.facts.catalogue_queries import (
+    STORAGE,
+    columns_query,
+    named,
+    queries,
+    types_query,
+)
 from concord.databases.postgresql.facts.connection import answers
 from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import TableName
@@ -36,6 +43,7 @@ class Column:
     filled: str | None = None  #: what the rows got that were there when the column was added
     casts: tuple[str, ...] = ()  #: of its type, or of a type inside that, by functions that somebody wrote
     type_oid: int = field(default=0, compare=False)  #: as this site's log names its type
+    plain: bool = True  #: its type's name describes the type completely (`columns_query`)
 
     @property
     def sql(self) -> str:
@@ -85,7 +93,7 @@ class Table:
     triggers: dict[
         str, str
     ]  #: Concord's triggers: name → definition, how it is enabled, hash of its function
-    sequences: tuple[TableName, ...]  #: those that feed its columns
+    sequences: tuple[TableName, ...]  #: those that feed its columns; empty where they were not read
 
     @property
     def sql(self) -> str:
@@ -112,6 +120,11 @@ class Table:
         """By functions that somebody wrote, of any type in it."""
         return casts_of(self.columns)
 
+    @property
+    def own_types(self) -> frozenset[int]:
+        """The types of its columns that are not plain (`columns_query`)."""
+        return frozenset(column.type_oid for column in self.columns if not column.plain)
+
 
 def fingerprint(columns: Sequence[Column]) -> str:
     """Names and types, whatever their order."""
@@ -131,23 +144,40 @@ Answer = Sequence[Row]
 
 
 def read_tables(connection: psycopg.Connection[Any], names: Sequence[TableName]) -> dict[TableName, Table]:
-    """The tables that exist among `names`; a constant number of queries however many there are, in one round trip."""
-    return tables(answers(connection, *queries(names), row_factory=dict_row))
+    """The tables that exist among `names`; a constant number of queries however many there are.
+
+    One round trip, or two where not every type is plain (`columns_query`).
+    """
+    return tables(connection, answers(connection, *queries(names, sequences=True), row_factory=dict_row))
 
 
-def tables(found: Sequence[Answer]) -> dict[TableName, Table]:
-    """The tables that exist, by the answers to `queries`."""
+def tables(connection: psycopg.Connection[Any], found: Sequence[Answer]) -> dict[TableName, Table]:
+    """The tables that exist, by the answers to `queries`; types that are not plain are looked up."""
     if not found:
         return {}
-    heads, *own, foreign = found
-    of_table = [*map(_by_table, own)]
+    heads, columns, foreign, *sequences = found
+    types = _types(connection, {row["type_oid"] for row in columns if not row["plain"]})
+    of_table, fed = _by_table(columns), _by_table(list(chain.from_iterable(sequences)))
     both_ways = [_by_table(foreign, end) for end in ("child_oid", "parent_oid")]
     described = [
-        _table(head, *(each[oid] for each in of_table), foreign=[each[oid] for each in both_ways])
+        _table(
+            head,
+            [_column(row, types) for row in of_table[head["oid"]]],
+            *(each[head["oid"]] for each in (*both_ways, fed)),
+        )
         for head in heads
-        for oid in [head["oid"]]
     ]
     return {table.name: table for table in described}
+
+
+def _types(connection: psycopg.Connection[Any], oids: Collection[int]) -> dict[int, Row]:
+    if not oids:
+        return {}
+    return _by_oid(answers(connection, types_query(oids), row_factory=dict_row)[0])
+
+
+def _by_oid(types: Answer) -> dict[int, Row]:
+    return {row["oid"]: row for row in types}
 
 
 def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list[Row]]:
@@ -160,7 +190,7 @@ def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list
 
 def altered_since(connection: psycopg.Connection[Any], tables: Sequence[Table]) -> set[TableName]:
     """Those of `tables` whose columns, files or casts are others by now."""
-    now = read_storage(connection, [table.name for table in tables])
+    now = read_storage(connection, tables)
     return {
         table.name
         for table in tables
@@ -178,15 +208,20 @@ class Storage(NamedTuple):
 
 
 def read_storage(
-    connection: psycopg.Connection[Any], names: Sequence[TableName], *first: str
+    connection: psycopg.Connection[Any], tables: Sequence[Table], *first: str
 ) -> dict[TableName, Storage]:
-    """Of those that exist among `names`, once the statements `first` are done, in one round trip."""
-    if not names:
+    """Of those that still exist among `tables`, once the statements `first` are done, in one round trip.
+
+    Types that the tables did not have before are not described: these are other columns in any case.
+    """
+    if not tables:
         return {}
-    relation, oids = named(names)
-    asked = (TABLES + relation, columns_query(oids))
-    *_, heads, columns = answers(connection, *first, *asked, row_factory=dict_row)
-    found = {oid: [*map(_column, described)] for oid, described in _by_table(columns).items()}
+    relation, oids = named([table.name for table in tables])
+    own = frozenset[int]().union(*(table.own_types for table in tables))
+    asked = [STORAGE + relation, columns_query(oids), *([types_query(own)] if own else [])]
+    heads, columns, *described = answers(connection, *first, *asked, row_factory=dict_row)[len(first) :]
+    types = _by_oid(*described) if own else {}
+    found = {oid: [_column(row, types) for row in its] for oid, its in _by_table(columns).items()}
     return {
         TableName(schema_name=head["schema_name"], name=head["name"]): Storage(
             head["oid"], head["storage"], fingerprint(its), casts_of(its)
@@ -198,17 +233,15 @@ def read_storage(
 
 def _table(
     head: Row,
-    columns: list[Row],
-    indexes: list[Row],
-    exclusions: list[Row],
-    triggers: list[Row],
-    sequences: list[Row],
-    *,
-    foreign: list[list[Row]],  # this table's own, and those that refer to it
+    columns: Sequence[Column],
+    own: Sequence[Row],  # foreign keys of this table
+    others: Sequence[Row],  # foreign keys that refer to it
+    sequences: Sequence[Row],
 ) -> Table:
-    own, others = foreign
-    unique = [index for index in indexes if len(index["columns"]) == index["width"]]
-    primary = [tuple(index["columns"]) for index in unique if index["is_primary"] and index["immediate"]]
+    names = {column.place: column.name for column in columns}
+    complete = [index for index in head["indexes"] if index["complete"]]
+    unique = [(index, tuple(names[place] for place in index["columns"])) for index in complete]
+    primary = [of for index, of in unique if index["primary"] and index["immediate"]]
     return Table(
         name=TableName(schema_name=head["schema_name"], name=head["name"]),
         oid=head["oid"],
@@ -217,26 +250,27 @@ def _table(
         storage=head["storage"],
         row_security=head["row_security"],
         inherits=head["inherits"],
-        exclusive=head["exclusive"],
-        columns=tuple(map(_column, columns)),
+        exclusive=len(head["indexes"]),
+        columns=tuple(columns),
         primary_key=primary[0] if primary else (),
-        unique_keys=tuple(tuple(index["columns"]) for index in unique if index["immediate"]),
-        deferrable_unique=tuple(tuple(index["columns"]) for index in unique if not index["immediate"]),
-        exclusions_deferrable=tuple(row["name"] for row in exclusions),
+        unique_keys=tuple(of for index, of in unique if index["immediate"]),
+        deferrable_unique=tuple(of for index, of in unique if not index["immediate"]),
+        exclusions_deferrable=tuple(head["exclusions_deferrable"]),
         foreign_keys=tuple(map(_foreign_key, own)),
         referring=tuple(map(_foreign_key, others)),
-        triggers={row["name"]: row["definition"] for row in triggers},
+        triggers=head["triggers"],
         sequences=tuple(TableName(schema_name=row["schema_name"], name=row["name"]) for row in sequences),
     )
 
 
-def _column(row: Row) -> Column:
-    descriptor = f"{row['chain']}:{row['modifier']}"
+def _column(row: Row, types: Mapping[int, Row]) -> Column:
+    """`types` are those that are not plain, by their oids."""
+    inside = _plain(row) if row["plain"] else types.get(row["type_oid"], _UNKNOWN)
     kind = ColumnType(
         sql=row["sql"],
-        descriptor=descriptor,
-        kind=row["kind"],
-        root=row["root"],
+        descriptor=f"{inside['chain']}:{row['modifier']}",
+        kind=inside["kind"],
+        root=inside["root"],
         built_in=row["type_schema"] == "pg_catalog",
     )
     return Column(
@@ -251,19 +285,36 @@ def _column(row: Row) -> Column:
         default=row["default_expression"],
         place=row["place"],
         filled=row["filled"],
-        casts=tuple(row["casts"]),
+        casts=tuple(inside["casts"]),
         type_oid=row["type_oid"],
+        plain=row["plain"],
     )
+
+
+#: A type that was not looked up: no type has such a chain.
+_UNKNOWN: Row = {"kind": "", "chain": "", "root": "", "casts": ()}
+
+
+def _plain(row: Row) -> Row:
+    """The answer of `types_query` for a plain type, from its name alone."""
+    if row["element"] is None:
+        return {"kind": "b", "chain": row["named"], "root": row["named"], "casts": ()}
+    return {"kind": "a", "chain": f"{row['named']}/{row['element']}", "root": row["element"], "casts": ()}
 
 
 def _foreign_key(row: Row) -> ForeignKey:
+    child, parent = row["child"], row["parent"]
     return ForeignKey(
         name=row["name"],
-        child=TableName(schema_name=row["child_schema"], name=row["child_name"]),
-        columns=tuple(row["columns"]),
-        parent=TableName(schema_name=row["parent_schema"], name=row["parent_name"]),
-        referenced=tuple(row["referenced"]),
+        child=TableName(schema_name=child["schema_name"], name=child["name"]),
+        columns=_named(child, row["columns"]),
+        parent=TableName(schema_name=parent["schema_name"], name=parent["name"]),
+        referenced=_named(parent, row["referenced"]),
         on_delete=row["on_delete"],
-        set_columns=tuple(row["set_columns"]),
+        set_columns=_named(child, row["set_columns"] or ()),
         match_full=row["match_full"],
     )
+
+
+def _named(end: Row, places: Sequence[int]) -> tuple[str, ...]:
+    return tuple(end["columns"][str(place)] for place in places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from concord.databases.contract.quoting import literal
 from concord.tables.replication_set import TableName
@@ -15,11 +15,22 @@ TRUSTED = """(f.pronamespace = 'pg_catalog'::regnamespace
               WHERE d.classid = 'pg_proc'::regclass AND d.objid = f.oid AND d.deptype = 'e'))"""
 
 
-_TYPES = """
+#: Of types `y.oids`. PostgreSQL's own are cast as PostgreSQL says: a cast is made by an owner of one of its two types.
+_CASTS = f"""
+array(SELECT format('(%s AS %s) WITH FUNCTION %s', k.castsource::regtype, k.casttarget::regtype, f.oid::regprocedure)
+        FROM pg_cast k JOIN pg_proc f ON f.oid = k.castfunc
+       WHERE NOT {TRUSTED}
+         AND EXISTS (SELECT 1 FROM pg_type c WHERE c.oid IN (k.castsource, k.casttarget) AND c.oid = ANY (y.oids)
+                        AND c.typnamespace <> 'pg_catalog'::regnamespace) ORDER BY 1)"""
+
+
+def types_query(oids: Collection[int]) -> str:
+    """The types, each with all that is inside it: what it is made of, down to the last."""
+    return f"""
 WITH RECURSIVE below (start, oid, kind, name, typtype, typmod, depth) AS (
   SELECT t.oid, t.oid, CASE WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN 'a' ELSE t.typtype END,
          t.typname, t.typtype, -1, 0
-    FROM pg_type t WHERE t.oid IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY (wanted.oids))
+    FROM pg_type t WHERE t.oid IN ({", ".join(map(str, sorted(oids)))})
   UNION ALL
   SELECT b.start, n.oid, b.kind, n.typname, n.typtype, -1, b.depth + 1
     FROM below b JOIN pg_type t ON t.oid = b.oid
@@ -28,6 +39,8 @@ WITH RECURSIVE below (start, oid, kind, name, typtype, typmod, depth) AS (
                                    WHEN t.typtype IN ('r', 'm') THEN r.rngsubtype
                                    WHEN t.typelem <> 0 AND t.typcategory = 'A' THEN t.typelem END
 )
+SELECT y.start::bigint AS oid, y.kind, y.chain, y.root, {_CASTS} AS casts
+  FROM (
 SELECT start, kind, string_agg(
          CASE typtype
            WHEN 'e' THEN 'enum(' || (SELECT string_agg(quote_literal(enumlabel), ',' ORDER BY enumsortorder)
@@ -38,37 +51,31 @@ SELECT start, kind, string_agg(
        (array_agg(CASE typtype WHEN 'e' THEN 'enum:' || name WHEN 'c' THEN 'composite:' || name
                                WHEN 'p' THEN 'pseudo:' || name ELSE name END ORDER BY depth DESC))[1] AS root,
        array_agg(oid) AS oids
-  FROM below GROUP BY start, kind
-"""
-
-
-#: Of types `y.oids`. PostgreSQL's own are cast as PostgreSQL says: a cast is made by an owner of one of its two types.
-_CASTS = f"""
-array(SELECT format('(%s AS %s) WITH FUNCTION %s', k.castsource::regtype, k.casttarget::regtype, f.oid::regprocedure)
-        FROM pg_cast k JOIN pg_proc f ON f.oid = k.castfunc
-       WHERE NOT {TRUSTED}
-         AND EXISTS (SELECT 1 FROM pg_type c WHERE c.oid IN (k.castsource, k.casttarget) AND c.oid = ANY (y.oids)
-                        AND c.typnamespace <> 'pg_catalog'::regnamespace) ORDER BY 1)"""
+  FROM below GROUP BY start, kind) y"""
 
 
 def columns_query(oids: str) -> str:
-    """Of the tables `oids`: their columns, and their types with all that is inside these."""
-    types = _TYPES.replace("wanted.oids", oids)
+    """Of the tables `oids`: their columns, with the names of their types.
+
+    A type is plain when its name describes it completely: one of PostgreSQL's own base types, or an array of one. Most
+    columns have such a type. `types_query`, for all others, takes longer than every other query of the catalogue.
+    """
     return f"""
 SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
        a.attgenerated <> '' AS generated, a.attidentity AS identity,
-       format_type(a.atttypid, a.atttypmod) AS sql, a.atttypid::bigint AS type_oid, y.kind, y.chain, y.root,
-       a.atttypmod AS modifier,
-       coalesce(l.collisdeterministic, true) AS deterministic,
-       tn.nspname AS type_schema, coalesce(e.typname, t.typname) AS type_name,
-       CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default_expression,
-       a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled,
-       {_CASTS} AS casts
-  FROM pg_attribute a JOIN ({types}) y ON y.start = a.atttypid JOIN pg_type t ON t.oid = a.atttypid
+       format_type(a.atttypid, a.atttypmod) AS sql, a.atttypid::bigint AS type_oid, a.atttypmod AS modifier,
+       t.typname AS named, e.typname AS element, coalesce(e.typname, t.typname) AS type_name,
+       tn.nspname AS type_schema,
+       tn.nspname = 'pg_catalog' AND tn.oid = t.typnamespace AND t.typtype = 'b'
+         AND (e.oid IS NULL OR e.typtype = 'b' AND e.typcategory <> 'A') AS plain,
+       coalesce((SELECT l.collisdeterministic FROM pg_collation l WHERE l.oid = a.attcollation), true) AS deterministic,
+       CASE WHEN a.atthasdef AND a.attgenerated = '' THEN
+         (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum)
+       END AS default_expression,
+       a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled
+  FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
   JOIN pg_namespace tn ON tn.oid = coalesce(e.typnamespace, t.typnamespace)
-  LEFT JOIN pg_collation l ON l.oid = a.attcollation
-  LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = ANY ({oids}) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum"""
 
@@ -78,43 +85,50 @@ _NAMED = """(VALUES {names}) w (schema_name, name)
   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w.name"""
 
 
-TABLES = """
+#: The files of tables: others after every rewrite.
+STORAGE = """
+SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relfilenode::bigint AS storage FROM """
+
+
+#: Everything about a trigger `t` that an alteration could change, its function's settings and rights included.
+TRIGGER_STATE = (
+    "t.tgenabled::text || ' ' || md5(pg_get_functiondef(t.tgfoid)) || ' ' || pg_get_triggerdef(t.oid)"
+)
+
+
+#: Tables with what belongs to each alone, which is looked up by the table's oid.
+_TABLES = f"""
 SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relkind AS kind,
        c.relpersistence AS persistence, c.relfilenode::bigint AS storage, c.relrowsecurity AS row_security,
        EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits,
-       (SELECT count(*) FROM pg_index WHERE indrelid = c.oid AND (indisunique OR indisexclusion)) AS exclusive
+       array(SELECT json_build_object('primary', i.indisprimary, 'immediate', i.indimmediate,
+                      'complete', i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL,
+                      'columns', (i.indkey::int2[])[0:i.indnkeyatts - 1])
+               FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) AS indexes,
+       array(SELECT k.conname::text FROM pg_constraint k
+              WHERE k.conrelid = c.oid AND k.contype = 'x' AND k.condeferrable) AS exclusions_deferrable,
+       coalesce((SELECT json_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t
+                  WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname LIKE 'zz\\_concord\\_%'), '{{}}')
+         AS triggers
   FROM """
 
 
-_INDEXES = """
-SELECT i.indrelid::bigint AS table_oid, i.indisprimary AS is_primary, i.indimmediate AS immediate,
-       array(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k (attnum, place)
-               JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
-              WHERE k.place <= i.indnkeyatts ORDER BY k.place) AS columns, i.indnkeyatts AS width
-  FROM pg_index i
- WHERE i.indrelid = ANY ({oids}) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL"""
+def _end(table: str, columns: str) -> str:
+    """One end of a foreign key: the name of its table, and those of its columns by their places."""
+    return f"""(SELECT json_build_object('schema_name', n.nspname, 'name', c.relname, 'columns',
+               (SELECT json_object_agg(attnum, attname) FROM pg_attribute
+                 WHERE attrelid = c.oid AND attnum = ANY ({columns})))
+          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = {table})"""
 
 
-_FOREIGN_KEYS = """
+_FOREIGN_KEYS = f"""
 SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint AS parent_oid,
-       cn.nspname AS child_schema, c.relname AS child_name, pn.nspname AS parent_schema, p.relname AS parent_name,
-       array(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u (n, place)
-               JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.place) AS columns,
-       array(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u (n, place)
-               JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.place) AS referenced,
-       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full,
-       array(SELECT a.attname::text FROM unnest(k.confdelsetcols) WITH ORDINALITY u (n, place)
-               JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.place) AS set_columns
+       {_end("k.conrelid", "k.conkey")} AS child, {_end("k.confrelid", "k.confkey")} AS parent,
+       k.conkey AS columns, k.confkey AS referenced, k.confdelsetcols AS set_columns,
+       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full
   FROM pg_constraint k
-  JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace
-  JOIN pg_class p ON p.oid = k.confrelid JOIN pg_namespace pn ON pn.oid = p.relnamespace
- WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY ({oids}) OR k.confrelid = ANY ({oids}))
+ WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY ({{oids}}) OR k.confrelid = ANY ({{oids}}))
  ORDER BY k.conname"""
-
-
-_EXCLUSIONS = """
-SELECT conrelid::bigint AS table_oid, conname AS name FROM pg_constraint
- WHERE contype = 'x' AND condeferrable AND conrelid = ANY ({oids})"""
 
 
 #: The sequences of identity columns, and those that a default calls.
@@ -132,33 +146,17 @@ SELECT f.table_oid::bigint AS table_oid, n.nspname AS schema_name, c.relname AS 
  ORDER BY 2, 3"""
 
 
-def _trigger_state(function: str) -> str:
-    """Everything about a trigger `t` that an alteration could change, its function's settings and rights included."""
-    return f"t.tgenabled::text || ' ' || {function} || ' ' || pg_get_triggerdef(t.oid)"
-
-
-TRIGGER_STATE = _trigger_state("md5(pg_get_functiondef(t.tgfoid))")
-
-
-#: The triggers for a table's rows share a function, which is looked at once.
-_TRIGGERS = f"""
-WITH own AS MATERIALIZED (
-  SELECT * FROM pg_trigger t
-   WHERE NOT t.tgisinternal AND t.tgrelid = ANY ({{oids}}) AND t.tgname LIKE 'zz\\_concord\\_%'
-), functions AS MATERIALIZED (
-  SELECT f.oid, md5(pg_get_functiondef(f.oid)) AS state FROM (SELECT DISTINCT tgfoid AS oid FROM own) f
-)
-SELECT t.tgrelid::bigint AS table_oid, t.tgname AS name, {_trigger_state("f.state")} AS definition
-  FROM own t JOIN functions f ON f.oid = t.tgfoid"""
-
-
-def queries(names: Sequence[TableName]) -> list[str]:
-    """The facts that `tables` wants to know; nothing where there are no names."""
+def queries(names: Sequence[TableName], *, sequences: bool) -> list[str]:
+    """The facts that `tables` wants to know, with the sequences or without; nothing where there are no names."""
     if not names:
         return []
     relation, oids = named(names)
-    own = [query.format(oids=oids) for query in (_INDEXES, _EXCLUSIONS, _TRIGGERS, _SEQUENCES, _FOREIGN_KEYS)]
-    return [TABLES + relation, columns_query(oids), *own]
+    more = [_SEQUENCES] if sequences else []
+    return [
+        _TABLES + relation,
+        columns_query(oids),
+        *(each.format(oids=oids) for each in (_FOREIGN_KEYS, *more)),
+    ]
 
 
 def named(names: Sequence[TableName]) -> tuple[str, str]:

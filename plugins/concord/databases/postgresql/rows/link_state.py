@@ -31,12 +31,13 @@ FENCE_WAIT = "5s"
 RESTAMPING = "concord restamp"
 
 
-_SITE = "SELECT name, origin, identity, heartbeat, stamp_floor FROM concord.site"
+_SITE = ("name", "origin", "identity", "heartbeat", "stamp_floor")
+_STATE = ("link", "initialized", "history", "floor", "forced_at", "updated_at")
 
 
 def site_row(connection: Connection) -> SiteRow:
     """The one row of `concord.site`."""
-    return SiteRow(*one(connection, _SITE))
+    return SiteRow(*one(connection, f"SELECT {', '.join(_SITE)} FROM concord.site"))
 
 
 def fence(
@@ -63,13 +64,14 @@ def _take(
     connection: Connection, synchronization: str, epoch: int, then: Sequence[str]
 ) -> list[list[tuple[Any, ...]]]:
     """A row where the epoch was taken, none where a newer one stands; and the rows of each of `then`."""
-    _, taken, _, *found = every(
+    # Once the row is locked the timeout goes: what else may be waited for is no older run's.
+    _, taken, *found = every(
         connection,
         f"SET LOCAL lock_timeout = '{FENCE_WAIT}'",
         f"""
 INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
-ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch RETURNING 1""",
-        "SET LOCAL lock_timeout = 0",  # what else may be waited for is no older run's
+ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch
+RETURNING set_config('lock_timeout', '0', true)""",
         *then,
     )
     return [taken, *found]
@@ -132,31 +134,36 @@ def _held(synchronization: str, epoch: int) -> str:
 
 def read(connection: Connection, link: str, site: str) -> LinkState:
     """Raises NotInitialized when this end has never heard of the link (rule 8)."""
-    return _states(rows(connection, _of([link])), [link], site)[0]
+    query = f"SELECT {', '.join(_STATE)} FROM concord.link_state WHERE {_one_of([link])}"
+    return _states(rows(connection, query), [link], site)[0]
 
 
 def memory(connection: Connection, links: Sequence[str], site: str) -> Memory:
-    """The same of several links, and then the site's row, in one round trip. Raises NotInitialized."""
-    return _memory(every(connection, _of(links), _SITE), links, site)
+    """The same of several links, with the site's row. Raises NotInitialized."""
+    return _memory(rows(connection, _of(links)), links, site)
 
 
 def fenced_memory(
     connection: Connection, synchronization: str, epoch: int, links: Sequence[str], site: str
 ) -> Memory:
     """The same, once the epoch is taken. Raises what `fence` raises, and NotInitialized."""
-    return _memory(fence(connection, synchronization, epoch, site, _of(links), _SITE), links, site)
+    (found,) = fence(connection, synchronization, epoch, site, _of(links))
+    return _memory(found, links, site)
 
 
-def _memory(found: Sequence[list[tuple[Any, ...]]], links: Sequence[str], site: str) -> Memory:
-    states, (row,) = found
-    return Memory(_states(states, links, site), SiteRow(*row))
+def _memory(found: Sequence[tuple[Any, ...]], links: Sequence[str], site: str) -> Memory:
+    states = [row[len(_SITE) :] for row in found]
+    return Memory(_states(states, links, site), SiteRow(*found[0][: len(_SITE)]))
 
 
 def _of(links: Sequence[str]) -> str:
-    return (
-        "SELECT link, initialized, history, floor, forced_at, updated_at FROM concord.link_state"
-        f" WHERE link IN ({', '.join(map(literal, links))})"
-    )
+    """The site's row with each of its rows on the links, or with none."""
+    columns = ", ".join([*(f"s.{name}" for name in _SITE), *(f"l.{name}" for name in _STATE)])
+    return f"SELECT {columns} FROM concord.site s LEFT JOIN concord.link_state l ON {_one_of(links)}"
+
+
+def _one_of(links: Sequence[str]) -> str:
+    return f"link IN ({', '.join(map(literal, links))})"
 
 
 def _states(found: Sequence[tuple[Any, ...]], links: Sequence[str], site: str) -> list[LinkState]:

@@ -8,12 +8,11 @@ was made, and stays the same when that is renamed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.capture.shadow_table import Shadow
-from concord.databases.postgresql.facts.catalogue import Row
 from concord.databases.postgresql.facts.connection import Connection, one
 from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.databases.postgresql.sites.site_facts import SiteFacts, has_attribute
@@ -33,15 +32,13 @@ _ELSEWHERE = """EXISTS (SELECT 1 FROM pg_shdepend e WHERE e.refclassid = 'pg_aut
                     AND e.deptype = 'o'
                     AND e.dbid NOT IN (0, (SELECT oid FROM pg_database WHERE datname = current_database())))"""
 
-#: Its name where Concord is. A copy of the database has the role of its original until it is provisioned.
+#: Its name where Concord is; in a copy of the database that was not provisioned, the name of the original's.
 NAME = f"""
-SELECT r.rolname::text AS name FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner
- WHERE n.nspname = 'concord' AND r.rolname ^@ {literal(_PREFIX)} AND NOT {_ELSEWHERE}"""
+SELECT pg_get_userbyid(r.oid)::text FROM (SELECT nspowner AS oid FROM pg_namespace WHERE nspname = 'concord') r
+ WHERE pg_get_userbyid(r.oid) ^@ {literal(_PREFIX)}"""
 
-
-def named(found: Sequence[Row], database: str) -> str:
-    """Its name by the answer to NAME, or its name to be."""
-    return str(found[0]["name"]) if found else role(database)
+#: The same where no other database has it: `provision` gives a copy a role of its own.
+NAME_HERE = f"{NAME} AND NOT {_ELSEWHERE}"
 
 
 def role(database: str) -> str:

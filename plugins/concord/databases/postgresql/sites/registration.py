@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,16 +35,17 @@ class Registered:
     history_lost: str | None = None  #: why the log does not tell all that became of it
 
 
-#: Every table of a provisioned site.
-QUERY = f"SELECT r.name, to_jsonb(r) AS kept, {private_columns.EFFECTIVE} AS private FROM concord.replicated_table r"
+#: Every table of a provisioned site, and whether it takes private values out of what is logged.
+COLUMNS = f"""
+array(SELECT to_json(r) FROM concord.replicated_table r) AS registered, {private_columns.EFFECTIVE} AS withholds"""
 
 
-def registered(found: Sequence[Row]) -> dict[str, Registered]:
-    """The tables that QUERY found, by their names in the replication set."""
-    return {each["name"]: _registered(each["kept"], each["private"]) for each in found}
+def registered(seen: Row) -> dict[str, Registered]:
+    """The tables by their names in the replication set; `seen` has COLUMNS."""
+    return {kept["name"]: _registered(kept, withholds=seen["withholds"]) for kept in seen["registered"]}
 
 
-def _registered(kept: Mapping[str, Any], private: Mapping[str, Any]) -> Registered:
+def _registered(kept: Mapping[str, Any], *, withholds: bool) -> Registered:
     return Registered(
         kept["key"],
         kept["structure"],
@@ -52,7 +53,7 @@ def _registered(kept: Mapping[str, Any], private: Mapping[str, Any]) -> Register
         kept.get("columns"),
         kept.get("keeps_base", False),
         kept.get("tracking", {}),
-        private,
+        kept.get("private", {}) if withholds else {},
         kept.get("logged_since") is not None,
         kept.get("history_lost"),
     )

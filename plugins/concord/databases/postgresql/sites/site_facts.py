@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from psycopg.rows import dict_row
@@ -28,11 +27,10 @@ class SiteFacts:
     user: str = ""  #: the login that looked
     others: tuple[str, ...] = ()  #: who owns what Concord's own role should
 
-    def provisioned(self, found: Sequence[Row]) -> SiteFacts:
-        """With the answer to PROVISIONED."""
-        if not found:
+    def provisioned(self, site: Row | None) -> SiteFacts:
+        """With the row that PROVISIONED has, if any."""
+        if site is None:
             return self
-        [site] = found
         return replace(
             self,
             provisioned_as=site["name"],
@@ -64,12 +62,11 @@ array(SELECT o.rolname::text FROM pg_namespace n JOIN pg_roles o ON o.oid = n.ns
        WHERE n.nspname = 'concord'
          AND (o.rolcanlogin OR {has_attribute("o")})
       UNION
-      SELECT o.rolname::text FROM pg_namespace n
+      SELECT pg_get_userbyid(coalesce(f.proowner, c.relowner))::text FROM pg_namespace n
         JOIN pg_depend d ON d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
         LEFT JOIN pg_proc f ON d.classid = 'pg_proc'::regclass AND f.oid = d.objid
         LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind IN ('r', 'v')
-        JOIN pg_roles o ON o.oid = coalesce(f.proowner, c.relowner)
-       WHERE n.nspname = 'concord' AND o.oid <> n.nspowner ORDER BY 1)"""
+       WHERE n.nspname = 'concord' AND coalesce(f.proowner, c.relowner) <> n.nspowner ORDER BY 1)"""
 
 
 #: How the site was provisioned, where it was.
@@ -80,11 +77,10 @@ def read_facts(connection: Connection, site: str, controller_clock: float) -> Si
     """Facts of the site behind `connection`; `controller_clock` is seconds since 1970, read just before."""
     [[seen]] = answers(connection, FACTS, row_factory=dict_row)
     facts = facts_of(site, seen, controller_clock)
-    return (
-        facts.provisioned(answers(connection, PROVISIONED, row_factory=dict_row)[0])
-        if seen["there"]
-        else facts
-    )
+    if not seen["there"]:
+        return facts
+    [found] = answers(connection, PROVISIONED, row_factory=dict_row)
+    return facts.provisioned(next(iter(found), None))
 
 
 def facts_of(site: str, seen: Row, controller_clock: float) -> SiteFacts:

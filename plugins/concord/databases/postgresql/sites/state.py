@@ -76,24 +76,40 @@ def read_site(
     controller_clock: float,
     logins: Logins | None = None,
 ) -> SiteState:
-    """Facts and catalogue of a site, and what of their rights `logins` lack there, in two round trips. Reads only.
+    """Facts and catalogue of a provisioned site, and what of their rights `logins` lack there. Reads only.
 
-    Raises PrivilegeMissing where what is lacking hides what the site remembers.
+    Two round trips, or three where not every column's type is plain (`columns_query`). Every link reads this, so facts
+    that only some links need are left out of the others'. Raises PrivilegeMissing where what is lacking hides what the
+    site remembers.
     """
-    return with_memory(connection, read_catalogue(connection, site, wanted, controller_clock), logins)
+    sequences = any(table.identity is not None for table in wanted)
+    seen = _seen(connection, site, wanted, controller_clock, owner.NAME, sequences=sequences)
+    return with_memory(connection, seen, logins)
 
 
 def read_catalogue(
     connection: Connection, site: str, wanted: Sequence[ReplicatedTable], controller_clock: float
 ) -> SiteState:
-    """The facts that any login can see."""
-    names = [table.at_site(site) for table in wanted]
-    [seen], named, *described = answers(
-        connection, site_facts.FACTS, owner.NAME, *queries(names), row_factory=dict_row
-    )
+    """The facts that any login can see, of a site that is to be provisioned."""
+    return _seen(connection, site, wanted, controller_clock, owner.NAME_HERE, sequences=True)
+
+
+def _seen(
+    connection: Connection,
+    site: str,
+    wanted: Sequence[ReplicatedTable],
+    controller_clock: float,
+    owner_name: str,
+    *,
+    sequences: bool,
+) -> SiteState:
+    asked = queries([table.at_site(site) for table in wanted], sequences=sequences)
+    first = f"{site_facts.FACTS}, ({owner_name}) AS owner"
+    [seen], *described = answers(connection, first, *asked, row_factory=dict_row)
     facts = site_facts.facts_of(site, seen, controller_clock)
-    name = owner.named(named, facts.database)
-    return SiteState(site, facts, tuple(wanted), catalogue.tables(described), {}, name, there=seen["there"])
+    name = seen["owner"] or owner.role(facts.database)
+    tables = catalogue.tables(connection, described)
+    return SiteState(site, facts, tuple(wanted), tables, {}, name, there=seen["there"])
 
 
 def with_memory(connection: Connection, state: SiteState, logins: Logins | None) -> SiteState:
@@ -101,21 +117,22 @@ def with_memory(connection: Connection, state: SiteState, logins: Logins | None)
     if not state.there:
         return state
     needed = [] if logins is None else needed_grants(state, logins, state.wanted)
-    lookup = privileges.query(needed)
+    question = f"""
+SELECT (SELECT to_json(s) FROM ({site_facts.PROVISIONED}) s) AS site,
+       {registration.COLUMNS},
+       array(SELECT to_json(l) FROM ({privileges.query(needed)}) l) AS lacked"""
     try:
-        lacked, site, registered = answers(
-            connection, lookup, site_facts.PROVISIONED, registration.QUERY, row_factory=dict_row
-        )
+        [[seen]] = answers(connection, question, row_factory=dict_row)
     except psycopg.errors.InsufficientPrivilege:
         refuse_missing(state.site, privileges.missing(connection, needed).values())
         raise
-    known = registration.registered(registered)
-    state = replace(state, facts=state.facts.provisioned(site), registered=known)
+    known = registration.registered(seen)
+    state = replace(state, facts=state.facts.provisioned(seen["site"]), registered=known)
     if logins is None:
         return state
     provisioned = [wanted for wanted in state.wanted if wanted.name in known]
     concerned = needed_grants(state, logins, provisioned)
-    found = privileges.of(needed, lacked)
+    found = privileges.of(needed, seen["lacked"])
     return replace(state, lacked=tuple(found[grant] for grant in concerned if grant in found))
 
 

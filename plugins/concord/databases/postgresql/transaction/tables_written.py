@@ -154,7 +154,7 @@ def _lock(
     marked_edits.lock(connection, [each.shape for each in ordered])
     now = read_storage(
         connection,
-        [each.shape.table.name for each in ordered],
+        [each.shape.table for each in ordered],
         *BY_KEY,
         *(f"ANALYZE {each.sql}" for each in ordered),
         # Nobody alters them from here on.
