@@ -152,8 +152,9 @@ def fenced_memory(
 
 
 def _memory(found: Sequence[tuple[Any, ...]], links: Sequence[str], site: str) -> Memory:
-    states = [row[len(_SITE) :] for row in found]
-    return Memory(_states(states, links, site), SiteRow(*found[0][: len(_SITE)]))
+    here = SiteRow(*found[0][: len(_SITE)])
+    states = [state for row in found if (state := row[len(_SITE) :])[0] is not None]
+    return Memory(_states(states, links, site), here)
 
 
 def _of(links: Sequence[str]) -> str:
