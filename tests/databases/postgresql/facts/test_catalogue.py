@@ -3,9 +3,9 @@
 import pytest
 from psycopg.rows import dict_row
 
-from concord.databases.postgresql.facts import catalogue
-from concord.databases.postgresql.facts.catalogue import ForeignKey, Table, read_storage, read_tables
+from concord.databases.postgresql.facts.catalogue import ForeignKey, Table, read_tables
 from concord.databases.postgresql.facts.catalogue_queries import types_query
+from concord.databases.postgresql.facts.storage import altered_since, read_storage
 from concord.tables.replication_set import TableName
 from tests.given.bare_sites import Bare
 from tests.given.site import Site
@@ -72,9 +72,9 @@ def test_a_table_is_altered_when_a_type_in_it_is(sites: Bare, make: str, alter: 
     site.run(make, "CREATE TABLE one (a mood[], b mood)")
     (table,) = read(site, named("one"))
     assert not any(column.plain for column in table.columns)
-    assert catalogue.altered_since(site.connection, [table]) == set()
+    assert altered_since(site.connection, [table]) == set()
     site.run(alter)
-    assert catalogue.altered_since(site.connection, [table]) == {named("one")}
+    assert altered_since(site.connection, [table]) == {named("one")}
 
 
 def test_a_table_is_altered_when_a_column_gets_a_type_that_it_did_not_have_before(sites: Bare) -> None:

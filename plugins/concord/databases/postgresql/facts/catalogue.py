@@ -5,22 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
 
 from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql.facts.catalogue_queries import (
-    STORAGE,
-    columns_query,
-    named,
-    queries,
-    types_query,
-)
+from concord.databases.postgresql.facts.catalogue_queries import queries, types_query
 from concord.databases.postgresql.facts.connection import answers
 from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import TableName
@@ -156,28 +150,22 @@ def tables(connection: psycopg.Connection[Any], found: Sequence[Answer]) -> dict
     if not found:
         return {}
     heads, columns, foreign, *sequences = found
-    types = _types(connection, {row["type_oid"] for row in columns if not row["plain"]})
-    of_table, fed = _by_table(columns), _by_table(list(chain.from_iterable(sequences)))
+    own_types = {row["type_oid"] for row in columns if not row["plain"]}
+    lookup = [types_query(own_types)] if own_types else []
+    of_table = columns_by_table(columns, *answers(connection, *lookup, row_factory=dict_row))
     both_ways = [_by_table(foreign, end) for end in ("child_oid", "parent_oid")]
+    fed = _by_table(list(chain.from_iterable(sequences)))
     described = [
-        _table(
-            head,
-            [_column(row, types) for row in of_table[head["oid"]]],
-            *(each[head["oid"]] for each in (*both_ways, fed)),
-        )
+        _table(head, of_table.get(head["oid"], []), *(each[head["oid"]] for each in (*both_ways, fed)))
         for head in heads
     ]
     return {table.name: table for table in described}
 
 
-def _types(connection: psycopg.Connection[Any], oids: Collection[int]) -> dict[int, Row]:
-    if not oids:
-        return {}
-    return _by_oid(answers(connection, types_query(oids), row_factory=dict_row)[0])
-
-
-def _by_oid(types: Answer) -> dict[int, Row]:
-    return {row["oid"]: row for row in types}
+def columns_by_table(found: Answer, types: Answer = ()) -> dict[int, list[Column]]:
+    """The columns by the oids of their tables, by the answers to `columns_query` and `types_query`."""
+    inside = {row["oid"]: row for row in types}
+    return {oid: [_column(row, inside) for row in its] for oid, its in _by_table(found).items()}
 
 
 def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list[Row]]:
@@ -186,49 +174,6 @@ def _by_table(found: Sequence[Row], oid: str = "table_oid") -> Mapping[int, list
     for row in found:
         rows[row[oid]].append(row)
     return rows
-
-
-def altered_since(connection: psycopg.Connection[Any], tables: Sequence[Table]) -> set[TableName]:
-    """Those of `tables` whose columns, files or casts are others by now."""
-    now = read_storage(connection, tables)
-    return {
-        table.name
-        for table in tables
-        if now.get(table.name) != Storage(table.oid, table.storage, table.structure, table.casts)
-    }
-
-
-class Storage(NamedTuple):
-    """A table's make: another one when it was made anew, rewritten, or its columns or their types altered."""
-
-    oid: int
-    file: int
-    structure: str
-    casts: frozenset[str]
-
-
-def read_storage(
-    connection: psycopg.Connection[Any], tables: Sequence[Table], *first: str
-) -> dict[TableName, Storage]:
-    """Of those that still exist among `tables`, once the statements `first` are done, in one round trip.
-
-    Types that the tables did not have before are not described: these are other columns in any case.
-    """
-    if not tables:
-        return {}
-    relation, oids = named([table.name for table in tables])
-    own = frozenset[int]().union(*(table.own_types for table in tables))
-    asked = [STORAGE + relation, columns_query(oids), *([types_query(own)] if own else [])]
-    heads, columns, *described = answers(connection, *first, *asked, row_factory=dict_row)[len(first) :]
-    types = _by_oid(*described) if own else {}
-    found = {oid: [_column(row, types) for row in its] for oid, its in _by_table(columns).items()}
-    return {
-        TableName(schema_name=head["schema_name"], name=head["name"]): Storage(
-            head["oid"], head["storage"], fingerprint(its), casts_of(its)
-        )
-        for head in heads
-        for its in [found.get(head["oid"], [])]
-    }
 
 
 def _table(

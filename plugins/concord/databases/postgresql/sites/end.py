@@ -12,7 +12,7 @@ import psycopg
 
 from concord.databases.contract.ends import Job, Survey
 from concord.databases.contract.memory import LinkState, Memory, SiteRow
-from concord.databases.postgresql.facts import catalogue, privileges
+from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import (
     Connection,
     Transaction,
@@ -22,6 +22,7 @@ from concord.databases.postgresql.facts.connection import (
 )
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.facts.storage import altered_since
 from concord.databases.postgresql.log import capture_slot
 from concord.databases.postgresql.rows import acquire, link_state, logged_edits, marked_edits
 from concord.databases.postgresql.rows.link_state import application_name
@@ -257,7 +258,7 @@ class End:
 
     def altered_in(self, connection: Connection, shapes: Sequence[Shape]) -> dict[str, str]:
         """The same, asked by a connection that stands in no older cut."""
-        altered = catalogue.altered_since(connection, [shape.table for shape in shapes])
+        altered = altered_since(connection, [shape.table for shape in shapes])
         return {
             shape.name: f"{self.access.name}: {shape.table.name} was altered while it was read; the next run looks anew"
             for shape in shapes

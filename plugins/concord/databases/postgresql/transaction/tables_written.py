@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
-from concord.databases.postgresql.facts.catalogue import Storage, Table, read_storage
+from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
+from concord.databases.postgresql.facts.storage import Storage, read_storage
 from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
