@@ -1,4 +1,4 @@
-"""What an end remembers of links, read together with the row of its site."""
+"""The state of links at one end, read together with the row of its site."""
 
 import pytest
 
