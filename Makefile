@@ -74,9 +74,13 @@ bench: install-dev ## The benchmarks of docs/benchmarks.md, an afternoon; OPTION
 soak: install-dev ## Writers, links and faults for MINUTES, then every invariant
 	@$(PYTHON) -m tests.soak --minutes $(or $(MINUTES),2)
 
-.PHONY: mutants
-mutants: install-dev ## Plant known errors in copies of the project, and see the tests find them; RESULTS=file goes on where it was
+.PHONY: planted
+planted: install-dev ## Plant known errors in a copy of the project: a test must find each; ONLY=… chooses, RESULTS=file continues
 	@$(PYTHON) -m tests.mutants $(if $(RESULTS),--results $(RESULTS)) $(ONLY)
+
+.PHONY: mutants
+mutants: install-dev ## Change the modules without I/O by mutmut, and print each change that no test notices; ROOM=… chooses
+	@$(PYTHON) -m tests.mutants.library $(ROOM)
 
 .PHONY: up
 up: ## Start Airflow, Spark and two sites with docker compose
@@ -101,7 +105,7 @@ requirements: $(UV) ## Pin the newest versions that requirements*.in allow
 .PHONY: clean
 clean: ## Stop the demo's servers and delete all that was installed or generated
 	@if [ -x $(PYTHON) ] && [ -d $(DATA) ]; then $(PYTHON) -m embedded remove $(DATA); fi
-	rm -rf $(DATA) $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
+	rm -rf $(DATA) $(VENV) .mutants .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps below are written last, so that an interrupted installation is taken up again. The installers say nothing

@@ -55,6 +55,8 @@ def test_only_what_the_other_site_has_not_seen_is_in_flight() -> None:
     older, newer = (held(1, at, at, arrived=True) for at in (1, 2))
     (found,) = differing([newer], [older._replace(arrived=False)], {}, filtered=False)
     assert found.in_flight
+    (found,) = differing([older._replace(arrived=False)], [newer], {}, filtered=False)
+    assert found.in_flight, "in either direction"
     (found,) = differing([newer._replace(arrived=False)], [older], {}, filtered=False)
     assert not found.in_flight
 

@@ -17,7 +17,7 @@ _HEAD = """# Coverage of transactional replication
 a test, or decided in words on the page that is named. The mark stands in that test's docstring.
 """
 #: Pages that list marks, and decide nothing.
-_LISTS = {PAGE.name, "references.md", "mutants.md", "walk-through.md"}
+_LISTS = {PAGE.name, "references.md", "walk-through.md"}
 #: More tests of an item say little more to a reader.
 _MOST = 3
 

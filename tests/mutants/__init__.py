@@ -1,1 +1,1 @@
-"""Errors to plant, and the tests that must find them (`make mutants`)."""
+"""Planted errors, each with the test that must fail (`make planted`), and a mutation library (`make mutants`)."""

@@ -2,10 +2,10 @@
 
 It is called in four ways:
 
-    make mutants                 all of them
-    make mutants ONLY=tombstone  those whose name has a word of these
-    make mutants ONLY=brakes     those of a list (`tests.mutants.every`)
-    make mutants RESULTS=file    goes on where a run with the same file was stopped
+    make planted                 all of them
+    make planted ONLY=tombstone  those whose name or place contains one of these words
+    make planted ONLY=waiting    those of a list (`tests.mutants.lists`)
+    make planted RESULTS=file    continues an interrupted run with the same file
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.mutants.every import chosen
-from tests.mutants.planted import Mutant
+from tests.mutants.lists import chosen
+from tests.mutants.mutant import Mutant
 from tests.mutants.results import Results
 from tests.mutants.trial import ALIVE, BROKEN, KILLED, Outcome, tried
 
 PROJECT = Path(__file__).resolve().parents[2]
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".demo", ".*_cache", "__pycache__", "spark-warehouse")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", ".demo", ".mutants", ".*_cache", "__pycache__", "spark-warehouse"
+)
 
-#: Characters of what a failing test says first.
+#: Characters of a failing test's first message.
 SHOWN = 150
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1 when a mutant lives, or its test could tell nothing of it."""
+    """Exit code 1 when a mutant is alive, or its test could not be run."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
     parser.add_argument(
         "words", nargs="*", help="lists, and words of the mutants' names; all when none is given"
     )
     parser.add_argument("--results", type=Path, help="file that remembers which mutants were killed")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the copy, and who is at work in it, go too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the copy and the test in it end as well
     return run(chosen(options.words), PROJECT, Results(options.results, PROJECT))
 
 
@@ -68,7 +70,7 @@ def _show(mutant: Mutant, outcome: Outcome, seconds: float) -> None:
 
 
 def _sum_up(outcomes: Sequence[tuple[Mutant, Outcome]]) -> int:
-    """Those that live and those that are broken stand apart: they are mended in different places."""
+    """Mutants that are alive are listed apart from broken ones: the first need a test, the others another mutant."""
     for kind in (ALIVE, BROKEN):
         for mutant, outcome in outcomes:
             if outcome.outcome == kind:

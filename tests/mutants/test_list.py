@@ -1,32 +1,35 @@
-"""The list of mutants stays true: each can be planted, and its test is there (`make mutants` runs them)."""
+"""Every planted error can be planted, and its test exists (`make planted` runs them)."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.mutants.document import DOCUMENT, rewritten
-from tests.mutants.every import LISTS, chosen
-from tests.mutants.planted import Mutant
+from tests.mutants.lists import LISTS, chosen
+from tests.mutants.mutant import Mutant
+from tests.mutants.place import place
 
 PROJECT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("mutant", chosen(()), ids=lambda mutant: mutant.name)
-def test_a_mutant_can_be_planted_and_its_test_is_there(mutant: Mutant) -> None:
-    assert (PROJECT / mutant.file).read_text().count(mutant.old) == 1
+def test_an_error_can_be_planted_and_its_test_exists(mutant: Mutant) -> None:
+    here = place(mutant, PROJECT)
     assert mutant.new != mutant.old
+    compile(here.mutated(mutant), here.file, "exec")
     files = re.findall(r"tests/\S+?\.py", mutant.test)
     assert files
     assert all((PROJECT / file).is_file() for file in files)
 
 
-def test_no_two_mutants_have_one_name() -> None:
+def test_no_two_errors_have_one_name() -> None:
     names = [mutant.name for mutant in chosen(())]
     assert len(set(names)) == len(names)
 
 
-def test_the_document_lists_every_mutant_with_its_test() -> None:
-    document = DOCUMENT.read_text()
-    assert all(f"`ONLY={name}`" in document for name in LISTS)
-    assert rewritten(document) == document, "python -m tests.mutants.document rewrites the tables"
+def test_an_error_is_chosen_by_its_list_its_name_or_its_place() -> None:
+    [first, *_] = LISTS["queued"]
+    assert chosen(["queued"])[: len(LISTS["queued"])] == list(LISTS["queued"])
+    assert chosen([first.name]) == [first]
+    assert first in chosen([first.at])
+    assert chosen(["no such word"]) == []

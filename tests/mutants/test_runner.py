@@ -1,11 +1,11 @@
-"""The kills that the runner of the mutants counts (`make mutants`), on projects of a file or two."""
+"""What the runner of planted errors counts as a kill (`make planted`), on projects of a file or two."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.mutants.__main__ import run
-from tests.mutants.planted import Mutant
+from tests.mutants.mutant import Mutant
 from tests.mutants.results import Results
 from tests.mutants.trial import outcome_of, tried
 
@@ -70,7 +70,7 @@ def project(folder: Path, test: str) -> Path:
 
 
 def mutant(new: str, old: str = DOUBLED, name: str = "doubles wrongly") -> Mutant:
-    return Mutant(name, "product.py", old, new, "tests/test_it.py")
+    return Mutant(name, "product:double", old, new, "tests/test_it.py")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,9 @@ def test_an_assertion_stands_whatever_the_fixtures_say_afterwards(tmp_path: Path
 def test_a_mutant_that_cannot_be_planted_is_broken(tmp_path: Path) -> None:
     copy = project(tmp_path, ASSERTS)
     assert tried(mutant("return 1", old="return 9"), copy)[:2] == ("broken", "planting")
-    assert tried(mutant("x", old="class"), copy).said == "what it replaces stands 2 times"
+    assert tried(mutant("x", old="number"), copy).said == (
+        "the fragment occurs 2 times in product:double; nearest: return 2 * number | def double(number):"
+    )
 
 
 def test_a_test_that_is_not_there_is_broken(tmp_path: Path) -> None:

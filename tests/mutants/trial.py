@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from demo.background import end_session
 from tests.mutants.judged import first_error
-from tests.mutants.planted import Mutant
+from tests.mutants.mutant import Mutant
+from tests.mutants.place import NotPlacedError, place
 
 SECONDS = 600
 JUDGED = Path(__file__).with_name("judged.py")
@@ -30,15 +31,16 @@ class Outcome(NamedTuple):
 
 def tried(mutant: Mutant, copy: Path) -> Outcome:
     """How the mutant's test ended in the copy, which is left as it was found."""
-    file = copy / mutant.file
-    sound = file.read_text()
-    if sound.count(mutant.old) != 1:
-        return Outcome(BROKEN, "planting", f"what it replaces stands {sound.count(mutant.old)} times")
-    file.write_text(sound.replace(mutant.old, mutant.new))
+    try:
+        here = place(mutant, copy)
+    except NotPlacedError as error:
+        return Outcome(BROKEN, "planting", str(error))
+    sound = here.file.read_text()
+    here.file.write_text(here.mutated(mutant))
     try:
         return outcome_of(mutant.test, copy)
     finally:
-        file.write_text(sound)
+        here.file.write_text(sound)
 
 
 def outcome_of(test: str, copy: Path, seconds: float = SECONDS) -> Outcome:

@@ -1,0 +1,59 @@
+"""All planted errors, by the name that chooses a list (`make planted ONLY=waiting`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.mutants.mutant import Mutant
+from tests.mutants.planted.acquisition import ACQUISITION
+from tests.mutants.planted.capture import CAPTURE
+from tests.mutants.planted.comparison import COMPARISON
+from tests.mutants.planted.conflict_log import CONFLICT_LOG
+from tests.mutants.planted.constraints import CONSTRAINTS
+from tests.mutants.planted.histories import HISTORIES
+from tests.mutants.planted.hooks import HOOKS
+from tests.mutants.planted.initialization import INITIALIZATION
+from tests.mutants.planted.orchestration import ORCHESTRATION
+from tests.mutants.planted.queued import QUEUED
+from tests.mutants.planted.replay import REPLAY
+from tests.mutants.planted.replication import REPLICATION
+from tests.mutants.planted.spark import SPARK
+from tests.mutants.planted.transmission import TRANSMISSION
+from tests.mutants.planted.two_forms import TWO_FORMS
+from tests.mutants.planted.upkeep import UPKEEP
+from tests.mutants.planted.verdicts import VERDICTS
+from tests.mutants.planted.waiting import WAITING
+from tests.mutants.planted.write import WRITE
+
+LISTS: Mapping[str, Sequence[Mutant]] = {
+    "capture": CAPTURE,
+    "acquisition": ACQUISITION,
+    "transmission": TRANSMISSION,
+    "verdicts": VERDICTS,
+    "write": WRITE,
+    "constraints": CONSTRAINTS,
+    "conflict_log": CONFLICT_LOG,
+    "waiting": WAITING,
+    "initialization": INITIALIZATION,
+    "upkeep": UPKEEP,
+    "comparison": COMPARISON,
+    "orchestration": ORCHESTRATION,
+    "spark": SPARK,
+    "two_forms": TWO_FORMS,
+    "histories": HISTORIES,
+    "replication": REPLICATION,
+    "replay": REPLAY,
+    "queued": QUEUED,
+    "hooks": HOOKS,
+}
+
+
+def chosen(words: Sequence[str]) -> list[Mutant]:
+    """Those of the lists named, and those whose own name or place contains another of the words; all without a word."""
+    lists, parts = set(words) & set(LISTS), set(words) - set(LISTS)
+    return [
+        mutant
+        for name, mutants in LISTS.items()
+        for mutant in mutants
+        if not words or name in lists or any(part in mutant.name or part in mutant.at for part in parts)
+    ]

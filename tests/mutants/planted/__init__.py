@@ -1,0 +1,1 @@
+"""The planted errors, by what they are in."""

@@ -1,0 +1,71 @@
+"""Errors in the repair of unique values and foreign keys."""
+
+from tests.mutants.mutant import Mutant
+
+CONSTRAINTS = (
+    Mutant(
+        "the id of a deleted child contains the local name of a foreign key",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._entries",
+        "rule_identity.of_foreign_key(foreign_key, self.shapes)",
+        "foreign_key.name",
+        "tests/databases/postgresql/constraints/test_rule_identity.py -k child_that_gives_way",
+    ),
+    Mutant(
+        "a parent that is restored is as old as the version it replaces",
+        "concord.databases.postgresql.constraints.parents:_write",
+        "greatest(p.changed_at, concord.vector_newest(excluded.vector))",
+        "p.changed_at",
+        "tests/link/waiting/test_parents.py -k stamped_later",
+    ),
+    Mutant(
+        "the id of a restored parent contains the local name of a foreign key",
+        "concord.databases.postgresql.constraints.parents:_entries",
+        "rule = rule_identity.of_foreign_key(foreign_key, shapes)",
+        "rule = foreign_key.name",
+        "tests/databases/postgresql/constraints/test_rule_identity.py -k parent_brought_back",
+    ),
+    Mutant(
+        "two unique constraints on the same columns have one identity",
+        "concord.databases.postgresql.constraints.rule_identity:of_unique",
+        "f\"{', '.join([*sorted(map(quote, columns)), *sorted(others)])}{nulls}{condition}\"",
+        "', '.join(sorted(map(quote, columns)))",
+        "tests/databases/postgresql/constraints/test_rule_identity.py -k stay_apart",
+    ),
+    Mutant(
+        "a unique constraint includes columns that only one site has",
+        "concord.databases.postgresql.constraints.rule_identity:of_unique",
+        "columns = _canonical(shape.manipulation.operations, own)",
+        "columns = own",
+        "tests/databases/postgresql/constraints/test_rule_identity.py -k keep_a_column_differently",
+    ),
+    Mutant(
+        "a unique value is taken from a waiting row",
+        "concord.databases.postgresql.constraints.uniqueness:_collisions",
+        'f" AND NOT {stays} FOR UPDATE OF q) q",',
+        'f" FOR UPDATE OF q) q",',
+        "tests/link/waiting/test_parents.py -k not_taken_from_it_later",
+    ),
+    Mutant(
+        "the id of a loss contains the local name of an index",
+        "concord.databases.postgresql.constraints.uniqueness:_remember",
+        "rule = rules[loss.rule].identity",
+        "rule = loss.rule",
+        "tests/databases/postgresql/constraints/test_rule_identity.py -k unique_value_lost",
+    ),
+    Mutant(
+        "unique values used at two sites are not repaired",
+        "concord.databases.postgresql.transaction.tables_written:_mend_uniqueness",
+        "uniqueness.mend(connection, table, writing.job, violated=violated)",
+        "0",
+        "tests/link/constraints/test_values_that_move.py -k stays_with_the_later",
+    ),
+    Mutant(
+        "foreign keys are neither repaired nor verified after a write",
+        "concord.databases.postgresql.transaction.tables_written:_mend_references",
+        "for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():\n"
+        "        reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)\n"
+        "    verification.verify(connection, judged, writing.site)",
+        "del left",
+        "tests/link/constraints/test_foreign_keys.py -k 'every_constraint_held'",
+    ),
+)
