@@ -85,14 +85,14 @@ def mutant(new: str, old: str = DOUBLED, name: str = "doubles wrongly") -> Mutan
     ],
     ids=[
         "assertion",
-        "error that did not come",
+        "missing error",
         "not one",
         "product refuses",
         "database refuses data",
-        "and is told of",
+        "database refuses, and the product reports it",
     ],
 )
-def test_a_test_that_tells_of_the_error_kills(tmp_path: Path, test: str, new: str, said: str) -> None:
+def test_a_test_that_finds_the_error_kills(tmp_path: Path, test: str, new: str, said: str) -> None:
     copy = project(tmp_path, test)
     found = tried(mutant(new), copy)
     assert (found.outcome, found.where) == ("killed", "")
@@ -100,7 +100,7 @@ def test_a_test_that_tells_of_the_error_kills(tmp_path: Path, test: str, new: st
     assert (copy / "product.py").read_text() == PRODUCT, "the next mutant finds the copy as it was"
 
 
-def test_a_mutant_that_no_test_tells_of_lives(tmp_path: Path) -> None:
+def test_a_mutant_that_no_test_finds_is_alive(tmp_path: Path) -> None:
     assert tried(mutant("return 3 * number"), project(tmp_path, DOES)) == ("ALIVE", "", "")
 
 
@@ -127,11 +127,17 @@ REFUSED = "raise ConcordError('{}')".format
     ],
     ids=[
         *("setup", "teardown", "made by a fixture while the test runs", "while collecting", "no program"),
-        *("no such name", "no such table", "told of no such table", "told of no such name", "no answer"),
-        *("an error that nobody meant", "exit", "pytest dies"),
+        *(
+            "no such name",
+            "no such table",
+            "product reports no such table",
+            "product reports no such name",
+            "no answer",
+        ),
+        *("unexpected error", "exit", "pytest dies"),
     ],
 )
-def test_a_test_that_cannot_be_run_is_told_apart(
+def test_a_test_that_could_not_be_run_is_broken(
     tmp_path: Path, test: str, new: str, where: str, said: str
 ) -> None:
     found = tried(mutant(new), project(tmp_path, test))
@@ -139,7 +145,7 @@ def test_a_test_that_cannot_be_run_is_told_apart(
     assert found.said.startswith(said)
 
 
-def test_an_assertion_stands_whatever_the_fixtures_say_afterwards(tmp_path: Path) -> None:
+def test_a_failed_assertion_counts_although_a_fixture_fails_later(tmp_path: Path) -> None:
     test = CLEARS_UP.replace("pass", "assert double(2) == 4, 'of the test'")
     found = tried(mutant("return 3 * number"), project(tmp_path, test))
     assert (found.outcome, found.said.splitlines()[0]) == ("killed", "AssertionError: of the test")
@@ -153,7 +159,7 @@ def test_a_mutant_that_cannot_be_planted_is_broken(tmp_path: Path) -> None:
     )
 
 
-def test_a_test_that_is_not_there_is_broken(tmp_path: Path) -> None:
+def test_a_missing_test_is_broken(tmp_path: Path) -> None:
     copy = project(tmp_path, ASSERTS)
     assert outcome_of("tests/test_it.py -k no_such_name", copy)[:2] == ("broken", "pytest (5)")
     assert outcome_of("tests/test_other.py", copy)[:2] == ("broken", "pytest (4)")
@@ -180,7 +186,7 @@ LIVES = mutant("return number + number", name="the same in other words")
 BROKEN = mutant("return 2 * its_old_name", name="of an older version")
 
 
-def test_the_run_fails_for_a_mutant_that_lives_or_is_broken_and_lists_them_apart(
+def test_the_run_fails_for_mutants_that_are_alive_or_broken_and_lists_them_apart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = project(tmp_path, ASSERTS)
@@ -196,7 +202,7 @@ def test_the_run_fails_for_a_mutant_that_lives_or_is_broken_and_lists_them_apart
     ]
 
 
-def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only a kill is remembered, and only as long as the mutant, its file and its test are as they were."""
     folder, results = project(tmp_path / "project", ASSERTS), tmp_path / "results"
     ran(folder, [KILLED, LIVES], results)

@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from demo.background import end_session
-from tests.mutants.judged import first_error
+from tests.mutants.first_failure import first_error
 from tests.mutants.mutant import Mutant
 from tests.mutants.place import NotPlacedError, place
 
 SECONDS = 600
-JUDGED = Path(__file__).with_name("judged.py")
+PYTEST = Path(__file__).with_name("first_failure.py")
 KILLED, ALIVE, BROKEN = "killed", "ALIVE", "broken"
 
 
 class Outcome(NamedTuple):
-    """`said` is what a failing test said first: it should be about the error."""
+    """`said` is the first message of the failing test: it should be about the error."""
 
-    outcome: str  #: `killed`, `ALIVE`, or `broken`: no test has told anything of the mutant
+    outcome: str  #: `killed`, `ALIVE`, or `broken`: the test could not be run
     where: str = ""  #: of a broken one
     said: str = ""
 
 
 def tried(mutant: Mutant, copy: Path) -> Outcome:
-    """How the mutant's test ended in the copy, which is left as it was found."""
+    """The outcome of the mutant's test in the copy, which is restored afterwards."""
     try:
         here = place(mutant, copy)
     except NotPlacedError as error:
@@ -44,16 +44,16 @@ def tried(mutant: Mutant, copy: Path) -> Outcome:
 
 
 def outcome_of(test: str, copy: Path, seconds: float = SECONDS) -> Outcome:
-    """The outcome that pytest, asked to run `test` in the copy, tells by its first failure."""
+    """The outcome of pytest with the arguments `test` in the copy, by its first failure."""
     with tempfile.TemporaryDirectory() as folder:
-        judgement, output = Path(folder, "judgement"), Path(folder, "output")
+        failure, output = Path(folder, "failure"), Path(folder, "output")
         code = _run(
-            [str(judgement), "-x", "-q", "-p", "no:cacheprovider", *shlex.split(test)], copy, output, seconds
+            [str(failure), "-x", "-q", "-p", "no:cacheprovider", *shlex.split(test)], copy, output, seconds
         )
         if code is None:
-            return Outcome(BROKEN, "time", f"it did not end within {seconds:.0f} s")
-        if judgement.exists():
-            found = json.loads(judgement.read_text())
+            return Outcome(BROKEN, "time", f"no end within {seconds:.0f} s")
+        if failure.exists():
+            found = json.loads(failure.read_text())
             where, said = found["broken"], found["said"]
             return (
                 Outcome(BROKEN, f"{where} of {found['test']}", said) if where else Outcome(KILLED, "", said)
@@ -64,12 +64,12 @@ def outcome_of(test: str, copy: Path, seconds: float = SECONDS) -> Outcome:
 
 
 def _run(arguments: list[str], copy: Path, output: Path, seconds: float) -> int | None:
-    """pytest's exit code; None when it took too long. Nothing that it started outlives it."""
+    """pytest's exit code; None when it took too long. All processes it started end with it."""
     environment = os.environ | {"PYTHONPATH": f"{copy / 'plugins'}{os.pathsep}{copy}"}
     with (
         output.open("wb") as file,
         subprocess.Popen(
-            [sys.executable, "-P", str(JUDGED), *arguments],
+            [sys.executable, "-P", str(PYTEST), *arguments],
             cwd=copy,
             env=environment,
             stdout=file,

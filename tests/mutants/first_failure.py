@@ -1,12 +1,12 @@
-"""Runs pytest, and writes down in a file how its first failure came about: `python -P judged.py FILE pytest's words`.
+"""Runs pytest and writes the cause of its first failure to a file: `python -P first_failure.py FILE ARGUMENTS…`.
 
-Only two failures tell that a test has found an error:
+Only two failures show that a test has found an error:
 
-- An assertion does not hold. An error that should have come and did not is one, and so is `[only] = found` in a test.
-- The product or its database refuses, where the test had it do something.
+- An assertion fails. An expected error that does not occur is one, and so is `[only] = found` in a test.
+- The product or its database rejects what the test does.
 
-Whatever ends a test otherwise says only that it could not be run. It ended in a fixture, while pytest collects, or by
-taking too long. Or it ended by a name that is not there, or by a statement that the database cannot make sense of.
+Any other failure shows only that the test could not be run. It failed in a fixture, during collection, or by taking too
+long. Or a name is missing, or the database cannot parse a statement.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-#: The product's own tree, by name: the planted error may stand where importing it fails.
+#: The root of the product's errors, by name: the planted error may prevent its import.
 REFUSAL = "ConcordError"
-#: A database that does not answer refuses nothing.
+#: A database that does not answer rejects nothing.
 AWAY = {"SiteUnavailable", "RepositoryUnavailable"}
 DATA_REFUSED = (
     psycopg.IntegrityError,
@@ -31,16 +31,16 @@ DATA_REFUSED = (
     psycopg.errors.CardinalityViolation,
 )
 
-#: Whoever raises these has written something that is no program.
+#: These show that the planted error is no valid program.
 NO_PROGRAM = (NameError, AttributeError, TypeError, ImportError, SyntaxError, psycopg.ProgrammingError)
-#: The same as the product tells it, which may not hand on what the database said. 42501 is a privilege that lacks.
-TOLD_OF_NO_PROGRAM = re.compile(
+#: The same in a message of the product, which may have no cause. 42501 is a missing privilege.
+NO_PROGRAM_IN_MESSAGE = re.compile(
     r"SQLSTATE 42(?!501)|\b(Name|Attribute|Type|Import|ModuleNotFound|Syntax|UnboundLocal)Error\b"
 )
 
 
-class Judge:
-    """A plugin of pytest's. A test's own failure stands, whatever its fixtures say afterwards."""
+class FirstFailure:
+    """A pytest plugin. The failure of a test counts, and later failures of its fixtures do not."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -63,38 +63,38 @@ class Judge:
 
 
 def _fault(failure: pytest.ExceptionInfo[BaseException]) -> str | None:
-    """Why the failure proves nothing, in a word; None where the test has found an error."""
+    """Why the failure proves nothing, in one word; None where the test has found an error."""
     files = [entry.path.name for entry in failure.traceback]
     if "conftest.py" in files:
         return "fixture"
     unpacks = isinstance(failure.value, ValueError) and "values to unpack" in str(failure.value)
-    return None if _tells(failure.value) or (unpacks and files[-1].startswith("test_")) else "error"
+    return None if _finds_error(failure.value) or (unpacks and files[-1].startswith("test_")) else "error"
 
 
-def _tells(error: BaseException) -> bool:
+def _finds_error(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_tells, error.exceptions))
+        return all(map(_finds_error, error.exceptions))
     if isinstance(error, pytest.fail.Exception):
-        return not str(error).startswith("Timeout")  # so pytest-timeout says it
-    return isinstance(error, (AssertionError, *DATA_REFUSED)) or _refuses(error)
+        return not str(error).startswith("Timeout")  # the message of pytest-timeout
+    return isinstance(error, (AssertionError, *DATA_REFUSED)) or _rejects(error)
 
 
-def _refuses(error: BaseException) -> bool:
-    """Whether the product says that it will not, other than because it is no program."""
+def _rejects(error: BaseException) -> bool:
+    """Whether the product rejects the call, and is a valid program."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     cause = error.__cause__
     no_program = isinstance(cause, NO_PROGRAM) and not isinstance(cause, DATA_REFUSED)
-    no_program = no_program or TOLD_OF_NO_PROGRAM.search(str(error)) is not None
+    no_program = no_program or NO_PROGRAM_IN_MESSAGE.search(str(error)) is not None
     return REFUSAL in kinds and not kinds & AWAY and not no_program
 
 
 def first_error(output: str) -> str:
-    """Pytest's words about the first error."""
+    """The first error in pytest's output."""
     lines = [line.strip() for line in output.splitlines() if line.startswith("E  ")]
     named = [line for line in lines if re.match(r"E +\w*(Error|Exception|assert)\b", line)]
     return [*named, *lines, *output.strip().splitlines()[-1:], ""][0].removeprefix("E").strip()
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # its fixtures clear up after it
-    sys.exit(pytest.main(sys.argv[2:], plugins=[Judge(Path(sys.argv[1]))]))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the fixtures are torn down
+    sys.exit(pytest.main(sys.argv[2:], plugins=[FirstFailure(Path(sys.argv[1]))]))
