@@ -1,4 +1,4 @@
-"""What the runner of planted errors counts as a kill (`make planted`), on projects of a file or two."""
+"""The runner of planted errors counts kills (`make planted`), here in projects of one or two files."""
 
 from pathlib import Path
 

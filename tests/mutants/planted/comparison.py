@@ -1,7 +1,11 @@
 """Errors in comparisons and repairs, of links and of replications.
 
-No test can find keys in flight that stay in their buckets (they are read again), rows that are not counted (their
-hashes differ), another number of buckets, or a position read at its own site (it is only older).
+No test can find these:
+
+- keys in flight that stay in their buckets: they are read again;
+- rows that are not counted: their hashes differ;
+- another number of buckets;
+- a position read at its own site: it is only older.
 """
 
 from tests.mutants.mutant import Mutant

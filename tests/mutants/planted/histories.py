@@ -1,8 +1,11 @@
 """Errors that the histories on real databases must find.
 
-Each is planted in a batch that meets it, whose seed is given. Not found there, or not with every seed: tombstones
-purged by age alone (all sites have them by then), and after a restore the heartbeat (the database differs as well),
-the incarnation (two stamps must be equal), and the session (an initialization follows).
+Each is planted in a batch that meets it, whose seed is given. These are not found there, or not with every seed:
+
+- tombstones purged by age alone: all sites have them by then;
+- after a restore, the heartbeat: the database differs as well;
+- after a restore, the incarnation: two stamps must be equal;
+- after a restore, the session: an initialization follows.
 """
 
 from tests.mutants.mutant import Mutant

@@ -1,6 +1,6 @@
 """Errors in initializations: loads, merges, insert versions, restored sites.
 
-No test can find an insert version that is sent for a tombstone or for a row that has left the filter: the receiving
+No test can find an insert version that is sent for a tombstone, or for a row that has left the filter. The receiving
 site has no such row.
 """
 

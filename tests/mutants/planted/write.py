@@ -1,6 +1,6 @@
 """Errors in a link's one transaction: locks, versions, settings, relays.
 
-No test can find keys that are locked in another order, or a fence that is checked after the rows are written: the
+No test can find keys that are locked in another order, or a fence that is checked after the rows are written. The
 transaction is rolled back, or repeated, either way.
 """
 
