@@ -1,7 +1,8 @@
 """Runs mutmut on the modules without I/O: `make mutants`, or `make mutants ROOM=versions` for one room.
 
 mutmut names a module by its path, so it works in a copy of the project in which `concord` lies at the top. The copy
-stays in `.mutants`: a further run repeats only what has changed. `[tool.mutmut]` in pyproject.toml has the settings.
+stays in `.mutants`, with the results: a further run repeats changed functions, and all of a room that is named.
+`[tool.mutmut]` in pyproject.toml has the settings.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def copy_project(project: Path, copy: Path) -> None:
-    """Renews the sources in the copy. The results so far stay, unless a file was added or removed."""
+    """Renews the sources in the copy. The results so far stay, unless a file was removed: mutmut would keep it."""
     before = _files(copy)
     for name in COPIED.values():
         if (old := copy / name).is_dir():
@@ -72,7 +73,7 @@ def copy_project(project: Path, copy: Path) -> None:
             shutil.copytree(project / source, copy / name, ignore=NOT_COPIED)
         else:
             shutil.copy2(project / source, copy / name)
-    if _files(copy) != before:
+    if before - _files(copy):
         shutil.rmtree(copy / STATE, ignore_errors=True)
 
 
