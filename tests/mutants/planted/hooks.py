@@ -36,7 +36,7 @@ HOOKS = (
         "concord.databases.postgresql.hooks.hooked:_refuse",
         "if fresh > most:",
         "if fresh < 0:",
-        "tests/link/hooks/test_hooks.py -k may_wait",
+        "tests/databases/postgresql/hooks/test_hooked_rows.py -k may_wait",
     ),
     Mutant(
         "an operation rejected by a hook is replayed",

@@ -325,4 +325,32 @@ ORCHESTRATION = (
         'yield {name: int(pendulum.now("UTC").timestamp() * 1000) for name in names}',
         "tests/terminal/test_restamp.py -k refused",
     ),
+    Mutant(
+        "a run of one direction takes the place of the last whole run",
+        "concord.repository.purge:_completed_whole",
+        "run.direction.is_(None), ",
+        "",
+        "tests/repository/test_purge.py -k last_whole",
+    ),
+    Mutant(
+        "a backfill takes the place of the last whole run",
+        "concord.repository.purge:_completed_whole",
+        ", run.interval_start.is_(None))",
+        ")",
+        "tests/repository/test_purge.py -k last_whole",
+    ),
+    Mutant(
+        "a run that did not succeed takes the place of the last whole run",
+        "concord.repository.purge:_completed_whole",
+        "run.state == RunState.SUCCEEDED, everything",
+        "everything",
+        "tests/repository/test_purge.py -k last_whole",
+    ),
+    Mutant(
+        "one running run keeps the transmissions of all",
+        "concord.repository.purge:_of_running_run",
+        "SynchronizationRun.id == Transmission.run_id, SynchronizationRun.ended_at",
+        "SynchronizationRun.ended_at",
+        "tests/repository/test_purge.py -k keeps_no_transmission",
+    ),
 )

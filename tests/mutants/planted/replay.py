@@ -22,7 +22,7 @@ REPLAY = (
         "concord.databases.postgresql.calls.call_objects:_BEGIN",
         "text,text[])')) > 2 THEN",
         "text,text[])')) > 2 AND false THEN",
-        "tests/transactional/calls/test_refused_calls.py -k cannot_carry",
+        "tests/databases/postgresql/calls/test_call.py -k cannot_travel",
     ),
     Mutant(
         "a name forges a line of the call stack",

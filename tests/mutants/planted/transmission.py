@@ -67,7 +67,7 @@ TRANSMISSION = (
         "concord.transmission.opening:_not_older",
         "site = end.site()",
         "pass",
-        "tests/link/positions/test_left_out.py -k overtakes_a_plan",
+        "tests/transmission/test_opening.py -k has_grown_since",
     ),
     Mutant(
         "a comparison of some tables compares all",
@@ -132,7 +132,7 @@ TRANSMISSION = (
         "concord.transmission.straight:stage_by_the_driver",
         "others = min(readers, len(parts), THREADS) - 1",
         "others = min(len(parts), THREADS) - 1",
-        "tests/link/spark/test_carried_by_the_driver.py -k no_more_sessions",
+        "tests/transmission/test_carriers.py -k as_many_threads",
     ),
     Mutant(
         "a failure of the driver's own task is reported without its message",

@@ -34,14 +34,14 @@ VERDICTS = (
         "concord.databases.postgresql.write.guard:_FORWARD",
         ", *_PRESENT)},",
         ", *_PRESENT).replace('>=', '>')},",
-        "tests/link/conflicts/test_same_rule.py -k write_step_decides",
+        "tests/databases/postgresql/write/test_second_forms.py -k write_step_decides",
     ),
     Mutant(
         "Spark's verdict is applied to a newer version",
         "concord.databases.postgresql.write.guard:_verdict",
         "WHEN {_DECIDED} AND NOT {_BACKWARD} AND s.concord_verdict",
         "WHEN NOT {_BACKWARD} AND s.concord_verdict",
-        "tests/link/conflicts/test_same_rule.py -k decision_of_spark_stands",
+        "tests/databases/postgresql/write/test_second_forms.py -k decision_of_spark_stands",
     ),
     Mutant(
         "an agreed tombstone blocks an insert",
@@ -63,14 +63,14 @@ VERDICTS = (
         "concord.databases.postgresql.write.guard:hold",
         "if changed:",
         "if False:",
-        "tests/link/conflicts/test_concurrency.py -k decided_by_the_new_row",
+        "tests/databases/postgresql/transaction/test_edited_meanwhile.py -k waits_for_it",
     ),
     Mutant(
         "rows evaluated without a lock are not held",
         "concord.databases.postgresql.write.guard:hold",
         "if not verdicts.tally.keys() - _LEFT_ALONE:",
         "if verdicts:",
-        "tests/link/conflicts/test_concurrency.py -k decided_by_the_new_row",
+        "tests/databases/postgresql/transaction/test_edited_meanwhile.py -k waits_for_it",
     ),
     Mutant(
         "a repair overwrites a row edited meanwhile",
@@ -116,7 +116,7 @@ VERDICTS = (
         "concord.databases.postgresql.write.guard:_applies",
         "p.deleted OR p.out_of_scope IS NOT NULL THEN 'apply' WHEN {live}",
         "{live}",
-        "tests/link/conflicts/test_inserted_for_update.py -k no_conversion",
+        "tests/databases/postgresql/write/test_verdicts.py -k tombstone",
     ),
     Mutant(
         "an insert counts as a conversion",
@@ -130,7 +130,7 @@ VERDICTS = (
         "concord.databases.postgresql.write.guard:_applies",
         "{'true' if shape.where else 'false'}",
         "{'false'}",
-        "tests/link/conflicts/test_inserted_for_update.py -k row_filter",
+        "tests/databases/postgresql/write/test_filtered_rows.py -k enters_the_filter",
     ),
     Mutant(
         "a private key is logged",
@@ -200,7 +200,7 @@ VERDICTS = (
         "concord.databases.postgresql.write.retake:decided",
         "stays = chains.stays(source, target)",
         "stays = Winner.SOURCE if not source.version.deleted else Winner.TARGET",
-        "tests/link/conflicts/test_same_rule.py -k write_step_decides",
+        "tests/databases/postgresql/write/test_second_forms.py -k write_step_decides",
     ),
     Mutant(
         "the answer of a function for equal rows is ignored",

@@ -116,14 +116,14 @@ WAITING = (
         "concord.databases.postgresql.transaction.rehearsal:Rehearsal._refuse",
         "self.refused[reason] += number <= each.fresh",
         "self.refused[reason] += 1",
-        "tests/link/waiting/test_quarantine.py -k more_refused",
+        "tests/databases/postgresql/transaction/test_rehearsal.py -k do_not_count",
     ),
     Mutant(
         "rows that swap a value are refused together",
         "concord.databases.postgresql.transaction.rehearsal:Rehearsal._try_together",
         "if len(unique) < 2:",
         "if True:",
-        "tests/link/waiting/test_quarantine.py -k moves_between",
+        "tests/databases/postgresql/transaction/test_rehearsal.py -k values_that_move",
     ),
     Mutant(
         "rows that wait with an invalid key show no present row",
