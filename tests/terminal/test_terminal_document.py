@@ -23,7 +23,7 @@ VARYING = {
 #: How far a work is, where it takes a second or more; a terminal has erased it when the command ends.
 BAR = "━"
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
 def test_the_transcripts_are_what_is_printed(pair: Pair) -> None:
