@@ -65,7 +65,7 @@ format: install-dev ## Format the code and mend what the linter can mend
 	$(VENV)/bin/ruff check --fix
 
 #: Rivals come first: they need packages that make does not install, and say at once which.
-BENCHMARKS := rivals link growth capture log_link many lag tables conflicts compare distance executors replay logger forgetting
+BENCHMARKS := rivals link link_start growth capture log_link many lag tables conflicts compare distance executors replay logger forgetting
 .PHONY: bench
 bench: install-dev ## The benchmarks of docs/benchmarks.md, an afternoon; OPTIONS=--record writes them there, BENCHMARKS=… chooses
 	@set -e; for each in $(BENCHMARKS); do $(PYTHON) -m benchmarks.$$each $(OPTIONS); done

@@ -10,8 +10,6 @@ from unittest.mock import patch
 
 import psycopg
 
-from concord.databases.postgresql.facts import open_connections
-
 
 @dataclass
 class Statements:
@@ -42,9 +40,10 @@ def _processor(process: int) -> float:
 
 @contextmanager
 def counted() -> Iterator[Mapping[str, Statements]]:
-    """By the databases' names, those of connections that Concord opens in the block."""
+    """By the databases' names, those of Concord's connections that are opened in the block. Its applications are
+    called `concord`, or begin so."""
     found: dict[str, Statements] = {}
-    noted = open_connections.note
+    opened = psycopg.connect
 
     class Counting(psycopg.Cursor[Any]):
         def execute(self, *args: Any, **kwargs: Any) -> Self:
@@ -62,10 +61,12 @@ def counted() -> Iterator[Mapping[str, Statements]]:
             found[self.connection.info.dbname].sent += bool(more)
             return more
 
-    def note(connection: psycopg.Connection[Any]) -> None:
-        found.setdefault(connection.info.dbname, Statements()).sessions.add(connection.info.backend_pid)
-        connection.cursor_factory = Counting
-        noted(connection)
+    def connect(*args: Any, **kwargs: Any) -> psycopg.Connection[Any]:
+        connection = opened(*args, **kwargs)
+        if (connection.info.parameter_status("application_name") or "").startswith("concord"):
+            found.setdefault(connection.info.dbname, Statements()).sessions.add(connection.info.backend_pid)
+            connection.cursor_factory = Counting
+        return connection
 
-    with patch.object(open_connections, "note", note):
+    with patch.object(psycopg, "connect", connect):
         yield found
