@@ -38,6 +38,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
         yield made
 
 
+@pytest.mark.long
 def test_both_tables_are_measured_alike_and_only_one_of_them_is_captured(database: Database) -> None:
     results = measure(database, PLAN, Progress(Console(quiet=True)))
     single, bulk = grids(results, PLAN)

@@ -35,6 +35,7 @@ def results(made: Databases, java: object, directory: Path) -> Results:
     return compare(made, plan, directory, Progress(Console(quiet=True)))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 class TestMeasuring:

@@ -120,6 +120,7 @@ def test_a_line_compares_a_link_and_a_script_by_hand_with_those_in_the_small_tab
     ]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_every_round_is_measured_in_every_part_by_a_warm_link_and_by_hand(

@@ -43,6 +43,7 @@ def test_a_rate_is_told_beside_the_one_that_was_wanted() -> None:
     assert replay_rate.grid(kept).rows == [("5,000", "4,000", "2.0", "0.50", "3", "10.0", "1")]
 
 
+@pytest.mark.long
 def test_both_programs_replay_one_log_and_one_that_leaves_something_out_is_found_out(tmp_path: Path) -> None:
     plan = Plan(rounds=1, transactions=5, large=600, commits=2, rate=400, seconds=1)
     settings = {**subscribers.KIND.settings, "fsync": "off"}

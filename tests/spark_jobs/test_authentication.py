@@ -93,6 +93,7 @@ def test_where_the_directory_for_temporary_files_has_a_long_name_workers_are_spo
     own_sockets.cache_clear()
 
 
+@pytest.mark.long
 def test_without_a_secret_it_would_take_the_login_out_of_a_task(tmp_path: Path) -> None:
     """That the attack is one: the same driver as Spark starts it where nothing is said."""
     careless = (
@@ -160,6 +161,7 @@ def test_the_settings_of_the_drivers_own_file_count_as_those_of_the_command_line
     )
 
 
+@pytest.mark.long
 def test_a_cluster_that_its_operator_calls_open_carries_work_and_the_log_says_so(
     tmp_path: Path, java: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_snapshot_is_refreshed(copies: Copies, connect: ConnectServer) -> None
     assert copies.capetown.rows(LATE) == copies.london.rows(WANTED)
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_before_rows_are_staged_fails_the_run_and_the_next_one_ends_right(
     pair: MakePair, java: Path, tmp_path: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_a_server_that_is_killed_before_rows_are_staged_fails_the_run_and_the_ne
     assert sites.equal
 
 
+@pytest.mark.long
 def test_a_run_whose_rows_are_staged_needs_no_server_any_more(
     pair: MakePair, java: Path, tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_run_whose_rows_are_staged_needs_no_server_any_more(
     assert sites.equal
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["stage", "write", "commit", "remember"])
 def test_a_driver_that_is_killed_leaves_a_server_that_serves_and_the_next_run_ends_right(
     pair: MakePair, connect: ConnectServer, tmp_path: Path, step: str
