@@ -12,10 +12,17 @@ from concord.databases.postgresql.ledger import records
 from concord.databases.provisioning import check, provision
 from concord.databases.refused_links import refused
 from concord.jobs.initialization import How
-from concord.messages.errors import BelowFloor, HistoryLost, IdentityChanged, NotInitialized, NotProvisioned
+from concord.messages.errors import (
+    BelowFloor,
+    HistoryLost,
+    IdentityChanged,
+    NotInitialized,
+    NotProvisioned,
+    PrivilegeMissing,
+)
 from embedded.postgres import Server
 from spark_jobs.initialize import initialize
-from tests.conftest import Database
+from tests.conftest import Database, MakeDatabase
 from tests.given.bare_sites import installation
 from tests.given.fixtures import MakePair, site_on
 from tests.given.killed_driver import killed
@@ -319,6 +326,24 @@ def test_a_site_restored_without_owners_is_handed_back_before_it_begins_its_next
         server_with_logins.drop_database("restored")
         with psycopg.connect(server_with_logins.uri("postgres"), autocommit=True) as superuser:
             superuser.execute("DROP ROLE concord_owner_of_restored")
+
+
+def test_a_copy_on_the_same_server_is_not_brought_back_without_an_owner_role_of_its_own(
+    pair: MakePair, server_with_logins: Server, database: MakeDatabase
+) -> None:
+    """Else whoever installed the original could act as the owner of the copy's capture."""
+    sites = pair(
+        "CREATE TABLE book (id int PRIMARY KEY, title text)", "INSERT INTO book VALUES (1, 'common')"
+    )
+    sites.capetown.close()
+    cloned = site_on(server_with_logins, "capetown", database(sites.capetown.database).name)
+    both = Pair(sites.london, cloned, sites.tables, sites.spark)
+    with pytest.raises(PrivilegeMissing, match=f"there is no role concord_owner_of_{cloned.database}"):
+        initialized(both, accept_restored=True)
+    provision([installation(cloned, sites.tables)])
+    initialized(both, accept_restored=True)
+    assert both.equal
+    cloned.close()
 
 
 def killed_at(sites: Pair, step: str, occurrence: int) -> None:

@@ -1,6 +1,7 @@
 """A column added, dropped or altered at one site stops that table only, and no new column is overwritten (F86, F87)."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,12 +15,16 @@ from concord.messages.errors import (
     TablesStopped,
 )
 from tests.conftest import PROJECT
+from tests.given.application_session import sessions, wait_until
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.mapped_pair import installations
+from tests.given.site import READER
 from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
+
+READER_WAITS = f"usename = '{READER}' AND cardinality(pg_blocking_pids(pid)) > 0"
 
 DOCUMENT = PROJECT / "docs" / "schema-changes.md"
 
@@ -224,3 +229,24 @@ def test_a_site_of_an_older_concord_runs_on_and_is_upgraded_in_place(pair: MakeP
         == "integer"
     )
     assert sites.run().total("acquired") == 0  # still initialized
+
+
+@pytest.mark.parametrize("change", ["DROP number", "DROP number, ADD number int UNIQUE", "DROP id"])
+def test_a_migration_that_commits_while_a_link_reads_the_catalogue_stops_its_table_alone(
+    pair: MakePair, change: str
+) -> None:
+    """The link waits for the migration inside a statement: it sees the indexes of before, and then the columns of
+    after."""
+    sites = pair(
+        "CREATE TABLE migrated (id int PRIMARY KEY, number int UNIQUE, note text)",
+        "CREATE TABLE other (id int PRIMARY KEY, note text)",
+    )
+    sites.london.run("INSERT INTO other VALUES (1, 'new')")
+    with sites.london.log_in(sites.london.superuser, autocommit=False) as migration:
+        migration.execute(f"ALTER TABLE migrated {change}".encode())
+        with ThreadPoolExecutor(1) as pool:
+            report = pool.submit(sites.run)
+            wait_until(lambda: sessions(sites.london, READER_WAITS))
+            migration.commit()
+            assert report.result(60).stopped.keys() == {"public.migrated"}
+    assert sites.capetown.rows("SELECT * FROM other") == [(1, "new")]

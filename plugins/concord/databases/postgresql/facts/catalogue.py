@@ -184,7 +184,8 @@ def _table(
     sequences: Sequence[Row],
 ) -> Table:
     names = {column.place: column.name for column in columns}
-    complete = [index for index in head["indexes"] if index["complete"]]
+    # The columns were read by a later statement: one of the index may have been dropped in between.
+    complete = [each for each in head["indexes"] if each["complete"] and names.keys() >= {*each["columns"]}]
     unique = [(index, tuple(names[place] for place in index["columns"])) for index in complete]
     primary = [of for index, of in unique if index["primary"] and index["immediate"]]
     return Table(

@@ -123,9 +123,9 @@ def query(grants: Sequence[Grant]) -> str:
     Objects are looked up in the catalogue: a name would be refused to whoever may not use its schema. Only the kinds
     that occur are in the query, since planning it takes as long as its work.
     """
-    if not grants:
-        return "SELECT 0 AS place, '' AS privilege, '' AS column_name, '' AS absent WHERE false"
     rights = _rights(grants)
+    if not rights:
+        return "SELECT 0 AS place, '' AS privilege, '' AS column_name, '' AS absent WHERE false"
     listed = ", ".join(
         f"json_array_elements_text({literal(json.dumps(column))})" for column in zip(*rights, strict=True)
     )

@@ -64,17 +64,18 @@ def _take(
     connection: Connection, synchronization: str, epoch: int, then: Sequence[str]
 ) -> list[list[tuple[Any, ...]]]:
     """A row where the epoch was taken, none where a newer one stands; and the rows of each of `then`."""
-    # Once the row is locked the timeout goes: what else may be waited for is no older run's.
+    # The timeout is for the lock of the row, which an older run may hold. It ends whether the epoch was taken or not.
     _, taken, *found = every(
         connection,
         f"SET LOCAL lock_timeout = '{FENCE_WAIT}'",
         f"""
-INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
-ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch
-RETURNING set_config('lock_timeout', '0', true)""",
+WITH taken AS (
+  INSERT INTO concord.synchronization AS s (name, epoch) VALUES ({literal(synchronization)}, {epoch})
+  ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch WHERE s.epoch < excluded.epoch RETURNING 1)
+SELECT epochs, set_config('lock_timeout', '0', true) FROM (SELECT count(*) AS epochs FROM taken OFFSET 0) t""",
         *then,
     )
-    return [taken, *found]
+    return [[row for row in taken if row[0]], *found]
 
 
 def end_older(connection: Connection, synchronization: str) -> None:

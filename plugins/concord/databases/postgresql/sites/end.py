@@ -147,11 +147,12 @@ class End:
 
     @worded
     def check_grants(self, tables: Sequence[ReplicatedTable]) -> None:
-        """Raises NotProvisioned or PrivilegeMissing. Whether it is the site that was provisioned is asked
-        elsewhere."""
-        state = site_state.read_site(
-            self.connection, self.access.name, tables, time.time(), logins_of(self.access)
-        )
+        """Raises NotProvisioned or PrivilegeMissing, also in a copied database without an owner role of its own.
+
+        Whether it is the site that was provisioned is checked elsewhere.
+        """
+        seen = site_state.read_catalogue(self.connection, self.access.name, tables, time.time())
+        state = site_state.with_memory(self.connection, seen, logins_of(self.access))
         if state.facts.provisioned_as == self.access.name:
             site_state.refuse_unfit(state)
 
