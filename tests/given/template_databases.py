@@ -46,6 +46,7 @@ class TemplateDatabases:
         """
         if key not in self._templates:
             self._templates[key] = provision(self._empty)
+            self._end_sessions(self._templates[key])
         self._templates.move_to_end(key)
         while len(self._templates) > KEPT:
             _, oldest = self._templates.popitem(last=False)
@@ -56,6 +57,13 @@ class TemplateDatabases:
         for site, copy in copies.items():
             _become_a_site(copy, originals[site])
         return Provisioned(copies, result)
+
+    def _end_sessions(self, template: Provisioned) -> None:
+        """A database with sessions cannot be copied; those that were closed may take a moment to end."""
+        names = [each.name for each in template.databases.values()]
+        with psycopg.connect(self.server.uri("postgres"), autocommit=True) as superuser:
+            end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = ANY (%s)"
+            superuser.execute(end, [names])
 
     def _empty(self, template: str = "template1") -> Database:
         self._made += 1
