@@ -146,5 +146,6 @@ def test_a_transaction_that_stays_open_ends_the_comparison_in_words(
         user.execute("UPDATE account SET balance = 5 WHERE id = 1")
         with pytest.raises(WriteContended, match="london: a transaction has been open for more than 1 s"):
             compare(sites)
-        assert sites.london.value("SELECT count(*) FROM pg_replication_slots WHERE temporary") == 0
+        slots = "pg_replication_slots WHERE temporary AND database = current_database()"
+        assert sites.london.value(f"SELECT count(*) FROM {slots}") == 0
     assert compare(sites).found == 0

@@ -19,7 +19,10 @@ from tests.given.replicated_calls import with_calls
 from tests.given.replicated_history import histories
 from tests.given.replicated_sites import Replicated
 
-SLOTS = "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'concord_compare%'"
+SLOTS = (
+    "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'concord_compare%'"
+    " AND database = current_database()"
+)
 LOCKS = (
     "SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE relname = 'kept_operations'"
 )
