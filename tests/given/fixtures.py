@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,6 +55,20 @@ def judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 def site_on(server: Server, name: str, database: str, *, by_log: bool = False) -> Site:
     return Site(name, server.host, server.port, database, server.superuser, server.password, by_log)
+
+
+@contextmanager
+def two_empty_sites(server: Server) -> Iterator[tuple[Site, Site]]:
+    """London and Cape Town in databases of their own, which are dropped at the end, with their slots."""
+    names = [f"test_{os.urandom(6).hex()}" for _ in range(2)]
+    for name in names:
+        server.create_database(name)
+    london, capetown = map(partial(site_on, server), ("london", "capetown"), names)
+    yield london, capetown
+    for site in (london, capetown):
+        site.drop_slots()
+        site.connection.close()
+        server.drop_database(site.database)
 
 
 T = TypeVar("T")

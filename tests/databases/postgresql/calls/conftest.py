@@ -1,13 +1,12 @@
 """One provisioned replication of calls for a whole module."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from concord.values.identifier import parse_table_name
 from embedded.postgres import Server
-from tests.given.fixtures import site_on
+from tests.given.fixtures import two_empty_sites
 from tests.given.replicated_sites import begin_replicated
 from tests.given.replication_steps import ACCOUNT, SteppedReplication
 from tests.given.site import APPLICATION
@@ -55,27 +54,20 @@ FIT_AT_FIRST = tuple(
 
 @pytest.fixture(scope="module")
 def stepped(server_with_logins: Server) -> Iterator[SteppedReplication]:
-    names = [f"calls_{os.urandom(6).hex()}" for _ in range(2)]
-    for name in names:
-        server_with_logins.create_database(name)
-    both = [site_on(server_with_logins, *each) for each in zip(("london", "capetown"), names, strict=True)]
-    procedures = tuple(parse_table_name(f"public.{name}") for name in CARRIED)
-    made = begin_replicated(
-        *both, (ACCOUNT, PROCEDURES, *FIT_AT_FIRST), "public.account", procedures=procedures
-    )
-    made.initialize()
-    dropped = [
-        f"DROP PROCEDURE {name}()" for name in ("missing", "overloaded", "gives", "plain", "takes_any")
-    ]
-    made.london.run(*dropped, *UNFIT)
-    made.london.run(
-        f"GRANT USAGE ON SCHEMA concord TO {APPLICATION}", f"GRANT ALL ON account TO {APPLICATION}"
-    )
-    yield SteppedReplication(made)
-    for site in both:
-        site.drop_slots()
-        site.connection.close()
-        server_with_logins.drop_database(site.database)
+    with two_empty_sites(server_with_logins) as both:
+        procedures = tuple(parse_table_name(f"public.{name}") for name in CARRIED)
+        made = begin_replicated(
+            *both, (ACCOUNT, PROCEDURES, *FIT_AT_FIRST), "public.account", procedures=procedures
+        )
+        made.initialize()
+        dropped = [
+            f"DROP PROCEDURE {name}()" for name in ("missing", "overloaded", "gives", "plain", "takes_any")
+        ]
+        made.london.run(*dropped, *UNFIT)
+        made.london.run(
+            f"GRANT USAGE ON SCHEMA concord TO {APPLICATION}", f"GRANT ALL ON account TO {APPLICATION}"
+        )
+        yield SteppedReplication(made)
 
 
 @pytest.fixture

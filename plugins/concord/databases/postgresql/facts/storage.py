@@ -14,7 +14,7 @@ from concord.tables.replication_set import TableName
 
 
 class Storage(NamedTuple):
-    """A table's make: another one when it was made anew, rewritten, or its columns or their types altered."""
+    """The storage of a table: it differs after the table is recreated or rewritten, or its columns or types altered."""
 
     oid: int
     file: int
