@@ -165,6 +165,11 @@ def test_a_missing_test_is_broken(tmp_path: Path) -> None:
     assert outcome_of("tests/test_other.py", copy)[:2] == ("broken", "pytest (4)")
 
 
+def test_a_test_that_make_test_leaves_out_is_broken(tmp_path: Path) -> None:
+    copy = project(tmp_path, "@pytest.mark.long\n" + ASSERTS)
+    assert tried(KILLED, copy)[:2] == ("broken", "pytest (5)")
+
+
 @pytest.mark.parametrize("seconds", [5, 600], ids=["the runner's own limit", "pytest's limit"])
 def test_a_test_that_does_not_end_is_broken_and_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float

@@ -1,4 +1,4 @@
-"""Plants one mutant in a copy of the project, and runs its test there."""
+"""Plants one mutant in a copy of the project, and runs its test there, but for what `make test` leaves out as long."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from demo.background import end_session
 from tests.mutants.first_failure import first_error
 from tests.mutants.mutant import Mutant
 from tests.mutants.place import NotPlacedError, place
+from tests.suite.selection import LONG
 
 SECONDS = 600
 PYTEST = Path(__file__).with_name("first_failure.py")
@@ -48,7 +49,10 @@ def outcome_of(test: str, copy: Path, seconds: float = SECONDS) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         failure, output = Path(folder, "failure"), Path(folder, "output")
         code = _run(
-            [str(failure), "-x", "-q", "-p", "no:cacheprovider", *shlex.split(test)], copy, output, seconds
+            [str(failure), "-x", "-q", "-p", "no:cacheprovider", "-m", f"not {LONG}", *shlex.split(test)],
+            copy,
+            output,
+            seconds,
         )
         if code is None:
             return Outcome(BROKEN, "time", f"no end within {seconds:.0f} s")
