@@ -61,6 +61,11 @@ spark.ui.enabled                 false
 spark.sql.shuffle.partitions     2
 spark.driver.extraJavaOptions    -XX:+UseSerialGC -XX:TieredStopAtLevel=1
 """
+#: What `make test` adds: Spark interprets its plans. To compile one takes longer than to run it over some rows.
+SPARK_INTERPRETS = """\
+spark.sql.codegen.wholeStage     false
+spark.sql.codegen.factoryMode    NO_CODEGEN
+"""
 SPARK_LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -220,10 +225,11 @@ def database(server: Server) -> Iterator[MakeDatabase]:
 
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def java(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """JAVA_HOME; sets what Spark needs for the rest of the session. Tests marked `spark` have it already."""
     configuration = tmp_path_factory.mktemp("spark")
-    (configuration / "spark-defaults.conf").write_text(SPARK_DEFAULTS)
+    quick = request.config.getoption("quick") is not None
+    (configuration / "spark-defaults.conf").write_text(SPARK_DEFAULTS + SPARK_INTERPRETS * quick)
     (configuration / "log4j2.properties").write_text(SPARK_LOGGING)
     home = java_home()
     with pytest.MonkeyPatch.context() as environment:

@@ -2,6 +2,7 @@
 
 - Tests that are marked `long`.
 - All values but one of a parameter that doubles a test. The commit chooses the value: the next one may choose another.
+  A value that is marked `long` is never chosen.
 
 `make test-all` leaves out nothing, and neither does pytest when it is started by hand.
 """
@@ -26,8 +27,9 @@ def left_out(items: Iterable[pytest.Item], commit: str) -> Iterator[pytest.Item]
     items = list(items)
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
     for item in items:
-        for parameter, value in _doubled(item):
-            values[_function(item), parameter].add(value)
+        if not item.get_closest_marker(LONG):
+            for parameter, value in _doubled(item):
+                values[_function(item), parameter].add(value)
     for item in items:
         function = _function(item)
         if item.get_closest_marker(LONG) or any(
