@@ -36,6 +36,7 @@ over_captures = pytest.mark.parametrize("capture", [*Capture], indirect=True, id
 
 MakePair = Callable[..., Pair]
 MakeNetwork = Callable[..., Network]
+MakeLived = Callable[[Hashable, Callable[[MakeNetwork], Network]], Network]
 MakeShops = Callable[..., Shops]
 MakeWritten = Callable[..., WrittenSite]
 
@@ -193,6 +194,54 @@ def network(
         chosen = {name: capture_at(name) for name in topology.sites}
         sites, tables = copied_sites(templates, (topology, ddl), chosen, provision, database)
         made.append(Network(topology, sites, tables, spark, make_site))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for site in each.sites:
+            site.close()
+
+
+@pytest.fixture
+def lived_network(
+    request: pytest.FixtureRequest, templates: TemplateDatabases, database: MakeDatabase
+) -> Iterator[MakeLived]:
+    """Call it with a key, and with a function that makes a network and has it live: the network as it is then.
+
+    The function is called once a key, every other call gets copies. All sites have triggers.
+    """
+    made: list[Network] = []
+
+    def spark() -> SparkSession:
+        return request.getfixturevalue("spark")
+
+    def site_in(name: str, within: Database) -> Site:
+        return site_on(templates.server, name, within.name)
+
+    def make(key: Hashable, live: Callable[[MakeNetwork], Network]) -> Network:
+        def provisioned(empty: MakeDatabase) -> Provisioned:
+            databases: dict[str, Database] = {}
+
+            def make_site(name: str) -> Site:
+                databases[name] = empty()
+                return site_in(name, databases[name])
+
+            lived = live(lambda topology, *ddl: begin_network(topology, make_site, ddl, spark))
+            for site in lived.sites:
+                site.close()
+            return Provisioned(databases, lived)
+
+        copies, lived = templates.copied(("lived", key), provisioned, database)
+        sites = {name: site_in(name, copy) for name, copy in copies.items()}
+        made.append(
+            replace(
+                lived,
+                by_name=sites,
+                spark=spark,
+                make_site=lambda name: site_in(name, database()),
+                reports=[*lived.reports],
+            )
+        )
         return made[-1]
 
     yield make

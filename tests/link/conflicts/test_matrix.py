@@ -18,7 +18,7 @@ from tests.given.fixtures import MakePair
 from tests.given.site import Site
 from tests.given.two_sites import Pair
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("judged")]
+pytestmark = pytest.mark.spark
 
 DOCUMENT = PROJECT / "docs" / "conflicts.md"
 #: But for those that are others under a second name.
@@ -149,7 +149,11 @@ def lines(ends: dict[tuple[str, str], End]) -> list[str]:
     return written
 
 
+@pytest.mark.parametrize(
+    "judged", ["at the target", pytest.param("by Spark", marks=pytest.mark.long)], indirect=True
+)
 def test_every_type_under_every_resolver_ends_as_the_document_says_whichever_link_runs_first(
+    judged: None,
     sites: Pair,
 ) -> None:
     forward, reverse = lived(sites, "forward", 10), lived(sites, "reverse", 20)

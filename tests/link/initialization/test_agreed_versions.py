@@ -3,6 +3,8 @@
 Here a cleanup has died. London has agreed to forget two inserts of its own and a delete, and Cape Town was not asked.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from concord.jobs.initialization import How, InitializationJob
@@ -11,7 +13,7 @@ from concord.tables.row_filter_text import parse_row_filter
 from spark_jobs.initialize import initialize
 from tests.given.at_step import At
 from tests.given.filtered_pair import HERE
-from tests.given.fixtures import MakeNetwork
+from tests.given.fixtures import MakeLived, MakeNetwork
 from tests.given.forgotten import (
     agree_at_london_alone,
     forget,
@@ -36,14 +38,20 @@ JOINS = {
 
 
 @pytest.fixture(params=JOINS)
-def joined(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
+def joined(
+    lived_network: MakeLived, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Network:
     how, rows = JOINS[request.param]
-    made = network(chain("london", "capetown"), ITEM)
-    agree_at_london_alone(made, monkeypatch)
-    made.add("oslo", "london", [ITEM, *rows])
-    (table,) = initialize(InitializationJob(link=made.job("london", "oslo"), how=how), made.spark).tables
-    assert table.how is how
-    return made
+
+    def live(network: MakeNetwork) -> Network:
+        made = network(chain("london", "capetown"), ITEM)
+        agree_at_london_alone(made, monkeypatch)
+        made.add("oslo", "london", [ITEM, *rows])
+        (table,) = initialize(InitializationJob(link=made.job("london", "oslo"), how=how), made.spark).tables
+        assert table.how is how
+        return made
+
+    return lived_network((ITEM, "joined", how), live)
 
 
 def test_a_site_that_joins_knows_an_agreed_version_as_agreed(joined: Network) -> None:
@@ -83,20 +91,26 @@ DONE = (
 
 
 @pytest.fixture(params=["london", "oslo"])
-def merged(network: MakeNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
+def merged(
+    lived_network: MakeLived, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Network:
     """London has agreed to forget inserts of Cape Town's, and own deletes. The site whose rows hold differs."""
-    made = network(chain("london", "capetown"), ITEM)
-    made["capetown"].run("INSERT INTO item SELECT 10 + n, 'one' FROM generate_series(0, 5) n")
-    made["london"].run("INSERT INTO item SELECT 20 + n, 'one' FROM generate_series(0, 5) n")
-    linked(made)
-    made["london"].run("DELETE FROM item WHERE id >= 20")
-    linked(made)
-    forget_until(made, "publish", "capetown", monkeypatch)
-    made.add("oslo", "london", [ITEM, HELD])
-    made["oslo"].run(*DONE)
-    link = made.job("london", "oslo")
-    initialize(InitializationJob(link=link, how=How.MERGE, named=request.param), made.spark)
-    return made
+
+    def live(network: MakeNetwork) -> Network:
+        made = network(chain("london", "capetown"), ITEM)
+        made["capetown"].run("INSERT INTO item SELECT 10 + n, 'one' FROM generate_series(0, 5) n")
+        made["london"].run("INSERT INTO item SELECT 20 + n, 'one' FROM generate_series(0, 5) n")
+        linked(made)
+        made["london"].run("DELETE FROM item WHERE id >= 20")
+        linked(made)
+        forget_until(made, "publish", "capetown", monkeypatch)
+        made.add("oslo", "london", [ITEM, HELD])
+        made["oslo"].run(*DONE)
+        link = made.job("london", "oslo")
+        initialize(InitializationJob(link=link, how=How.MERGE, named=request.param), made.spark)
+        return made
+
+    return lived_network((ITEM, HELD, DONE, request.param), live)
 
 
 def test_a_merge_makes_both_sites_equal_where_one_has_agreed_to_forget(merged: Network) -> None:
@@ -186,14 +200,20 @@ MEANWHILE = [
 @pytest.mark.parametrize("step", MEANWHILE)
 @pytest.mark.parametrize("how", JOINS)
 def test_a_cleanup_that_has_not_heard_of_a_site_forgets_nothing_that_it_has_read(
-    network: MakeNetwork, monkeypatch: pytest.MonkeyPatch, how: str, step: str
+    lived_network: MakeLived, monkeypatch: pytest.MonkeyPatch, how: str, step: str
 ) -> None:
     """The site would know an insert for ever that nobody else does."""
-    made = network(chain("london", "capetown"), ITEM)
-    made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
-    linked(made)
-    asked, (kind, rows) = made.carrying(), JOINS[how]
-    made.add("oslo", "london", [ITEM, *rows])
+    kind, rows = JOINS[how]
+
+    def live(network: MakeNetwork) -> Network:
+        made = network(chain("london", "capetown"), ITEM)
+        made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
+        linked(made)
+        made.add("oslo", "london", [ITEM, *rows])
+        return made
+
+    made = lived_network((ITEM, "joins", kind), live)
+    asked = replace(made, topology=chain("london", "capetown")).carrying()
     job = InitializationJob(link=made.job("london", "oslo"), how=kind)
 
     def join(doing: str, site: str) -> None:

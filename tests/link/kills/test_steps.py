@@ -71,6 +71,7 @@ def test_a_run_killed_at_any_step_can_be_repeated(sites: Pair, step: str, occurr
     can_be_repeated(sites, job)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("classic")
 def test_a_run_killed_together_with_its_java_can_be_repeated(sites: Pair, tmp_path: Path) -> None:
     job = sites.job()

@@ -15,7 +15,6 @@ from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.sites.ends import Source
 from concord.jobs.site import Capture
 from concord.messages.errors import CountMismatch, LinkFailed, PrivilegeMissing
-from concord.orchestration.tasks import spark_settings
 from concord.transmission.errors import worded
 from embedded.postgres import Server
 from spark_jobs.link import transmit
@@ -36,23 +35,6 @@ BOOK = (
     "INSERT INTO book SELECT n, 'book ' || n FROM generate_series(1, 9) n",
 )
 _names = count()
-LARGE = """
-import os, subprocess, sys
-from spark_jobs.session import start
-
-secret = "pass" + "word of a site"
-logins = [f"{secret} {number} {os.urandom(600).hex()}" for number in range(4_000)]
-spark = start()
-
-def counted(batches):
-    import pyarrow
-    for _ in batches:
-        yield pyarrow.RecordBatch.from_pydict({"count": [len(logins)]})
-
-assert spark.range(0, 1, 1, 1).mapInArrow(counted, "count bigint").collect() == [(4_000,)]
-search = ["grep", "--recursive", "--files-with-matches", "--text", secret, os.environ["TMPDIR"]]
-sys.exit(subprocess.run(search, capture_output=True).stdout.decode() or 0)
-"""
 TITLES = "SELECT id, title FROM book WHERE id >= 100 ORDER BY id"
 
 
@@ -181,15 +163,23 @@ def test_a_worker_that_ends_is_told_in_our_words_and_the_next_run_goes_on(
 
 @pytest.mark.usefixtures("classic")
 def test_what_a_job_of_very_many_tables_carries_to_its_tasks_is_written_to_no_disk(
-    java: Path, tmp_path: Path
+    spark: SparkSession,
 ) -> None:
     # pyspark would write a function of more than a megabyte to a file, with the logins that are in it
-    program = tmp_path / "application.py"
-    program.write_text(LARGE)
-    command = [spark_settings.spark_submit(), "--master", "local[1]"]
-    command += ["--conf", f"spark.local.dir={tmp_path / 'local'}", program]
-    subprocess.run(command, check=True, env={**os.environ, "TMPDIR": str(tmp_path)})
-    assert (tmp_path / "local").is_dir()
+    secret = f"password of a site {os.urandom(9).hex()}"
+    logins = [f"{secret} {number} {os.urandom(600).hex()}" for number in range(4_000)]
+
+    def counted(batches: Batches) -> Batches:
+        assert len(logins) == 4_000
+        yield from batches
+
+    assert spark.range(0, 1, 1, 1).mapInArrow(counted, "id bigint").collect() == [(0,)]
+    context = spark.sparkContext
+    blocks = context._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager().localDirs()
+    folders = {str(context._temp_dir), *(str(each) for each in blocks)}
+    assert all(Path(each).is_dir() for each in folders)
+    search = ["grep", "--recursive", "--files-with-matches", "--text", secret, *folders]
+    assert subprocess.run(search, capture_output=True, check=False).stdout == b""
 
 
 @over_captures
