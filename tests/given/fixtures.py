@@ -35,6 +35,7 @@ CAPTURE = "TESTS_CAPTURE"
 over_captures = pytest.mark.parametrize("capture", [*Capture], indirect=True, ids=str)
 
 MakePair = Callable[..., Pair]
+MakeLivedPair = Callable[[str, Sequence[str], Callable[[Pair], Pair]], Pair]
 MakeNetwork = Callable[..., Network]
 MakeLived = Callable[[Hashable, Callable[[MakeNetwork], Network]], Network]
 MakeShops = Callable[..., Shops]
@@ -135,6 +136,32 @@ def pair(
         captures = dict.fromkeys(("london", "capetown"), capture)
         sites, tables = copied_sites(templates, ("pair", ddl), captures, provision, database)
         made.append(Pair(sites["london"], sites["capetown"], tables, spark))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for site in each.sites:
+            site.close()
+
+
+@pytest.fixture
+def lived_pair(
+    request: pytest.FixtureRequest, templates: TemplateDatabases, database: MakeDatabase, capture: Capture
+) -> Iterator[MakeLivedPair]:
+    """Call it with a name, the statements that make both sites' tables, and a function that has the pair live: it is
+    called once, and every other call gets copies of how the pair was then."""
+    made: list[Pair] = []
+
+    def spark() -> SparkSession:
+        return request.getfixturevalue("spark")
+
+    def make(name: str, ddl: Sequence[str], live: Callable[[Pair], Pair]) -> Pair:
+        def provision(sites: Mapping[str, Site]) -> Pair:
+            return live(begin(sites["london"], sites["capetown"], ddl, spark))
+
+        captures = dict.fromkeys(("london", "capetown"), capture)
+        sites, lived = copied_sites(templates, ("lived", name, *ddl), captures, provision, database)
+        made.append(replace(lived, spark=spark, **sites))
         return made[-1]
 
     yield make
