@@ -286,13 +286,35 @@ def sites(server_with_logins: Server, database: Callable[[], Database]) -> Itera
 
 
 @pytest.fixture
-def shops(request: pytest.FixtureRequest, sites: Bare) -> MakeShops:
+def shops(
+    request: pytest.FixtureRequest,
+    server_with_logins: Server,
+    templates: TemplateDatabases,
+    database: MakeDatabase,
+) -> Iterator[MakeShops]:
     """Call it once; Spark starts only when a link needs it."""
+    names = ("london", "capetown")
+    made: list[Site] = []
+
+    def spark() -> SparkSession:
+        return request.getfixturevalue("spark")
 
     def make(**changed: Any) -> Shops:
-        return open_shops(*sites.sites, lambda: request.getfixturevalue("spark"), **changed)
+        def opened(sites: Mapping[str, Site]) -> Shops:
+            return open_shops(sites["london"], sites["capetown"], spark, **changed)
 
-    return make
+        if changed:  # no two tests change the same
+            sites = {name: site_on(server_with_logins, name, database().name) for name in names}
+            both = opened(sites)
+        else:
+            captures = dict.fromkeys(names, Capture.TRIGGERS)
+            sites, both = copied_sites(templates, "shops", captures, opened, database)
+        made.extend(sites.values())
+        return both.on(replace(both.pair, spark=spark, **sites))
+
+    yield make
+    for site in made:
+        site.connection.close()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
@@ -101,6 +101,11 @@ class Shops:
     pair: Pair
     london: Shop
     capetown: Shop
+
+    def on(self, pair: Pair) -> Self:
+        """The same shops at these sites, which are the same or copies."""
+        london, capetown = Shop(pair.london, self.london.clock), Shop(pair.capetown, self.capetown.clock)
+        return dataclasses.replace(self, pair=pair, london=london, capetown=capetown)
 
     @property
     def both(self) -> tuple[Shop, Shop]:

@@ -102,7 +102,7 @@ def test_spark_tells_a_row_of_nulls_from_a_deleted_one_as_the_functions_do(spark
     hold_spark_to_it(spark, [met._replace(rows=(nothing, nothing)) for met in MET[:600]], USUAL)
 
 
-@settings(SLOW, max_examples=8)
+@settings(SLOW, max_examples=5)
 @given(SOME, policies((*CHOOSING, *MERGING)), priorities())
 def test_spark_decides_as_the_functions_do_by_any_chain(
     spark: SparkSession, found: list[Met], policy: Policy, ranks: dict[str, int]
@@ -110,7 +110,7 @@ def test_spark_decides_as_the_functions_do_by_any_chain(
     hold_spark_to_it(spark, found, policy.bound(ranks, between=ENDS))
 
 
-@settings(SLOW, max_examples=6)
+@settings(SLOW, max_examples=4)
 @given(SOME, priorities())
 def test_spark_has_of_each_resolver_the_opinion_that_it_has(
     spark: SparkSession, drawn: list[Met], ranks: dict[str, int]
