@@ -7,14 +7,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-import pendulum
 import psycopg
 import pytest
 from hypothesis import settings
@@ -47,8 +45,6 @@ os.environ |= {
 # deadline: the first example of a test often pays for imports.
 settings.register_profile("ci", print_blob=True, derandomize=False, deadline=None)
 settings.load_profile("ci")
-
-BEGUN = pytest.StashKey[float]()  #: when the session began, by the monotonic clock
 
 #: Runs small suites of their own, for the tests of this one.
 pytest_plugins = ["pytester"]
@@ -91,9 +87,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Choose the seed ourselves, to be able to print it."""
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(random.randrange(2**32))
-    config.stash[BEGUN] = time.monotonic()
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Failures(config))
+    if hasattr(config, "workerinput"):
+        return
+    config.pluginmanager.register(Failures(config))
+    if config.getoption("record"):
+        if chosen := [
+            name for name in ("file_or_dir", "keyword", "markexpr", "quick") if config.getoption(name)
+        ]:
+            raise pytest.UsageError(
+                f"--record records a run of all tests, and {', '.join(chosen)} chooses some"
+            )
+        config.pluginmanager.register(whole_run.Recorder(whole_run.commit_of(PROJECT), whole_run.RECORD))
 
 
 class Failures:
@@ -126,22 +130,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     recorded = whole_run.last()
     changed = order.changed_since(recorded.commit, PROJECT) if recorded else []
     items[:] = order.ordered(items, PROJECT, order.rooms_of(changed))
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if (
-        session.config.getoption("record")
-        and reporter is not None
-        and not hasattr(session.config, "workerinput")
-    ):
-        run = whole_run.WholeRun(
-            commit=whole_run.head(),
-            ended_at=pendulum.now("UTC"),
-            minutes=round((time.monotonic() - session.config.stash[BEGUN]) / 60, 1),
-            counts={outcome: len(reporter.stats.get(outcome, ())) for outcome in whole_run.OUTCOMES},
-        )
-        whole_run.RECORD.write_text(run.model_dump_json(indent=2) + "\n")
 
 
 def pytest_unconfigure() -> None:

@@ -29,13 +29,17 @@ def ordered(items: Iterable[pytest.Item], project: Path, changed: Collection[str
 
 
 def changed_since(commit: str, project: Path) -> list[str]:
-    """The files, relative to the project, that differ from the commit; none where git does not know it."""
-    command = ["git", "diff", "--name-only", commit, "--"]
-    try:
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return []
-    return done.stdout.splitlines() if done.returncode == 0 else []
+    """The files, relative to the project, that are new or differ from the commit; none where git does not know it."""
+    files: list[str] = []
+    for command in (["diff", "--name-only", commit, "--"], ["ls-files", "--others", "--exclude-standard"]):
+        try:
+            done = subprocess.run(["git", *command], cwd=project, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            return []
+        if done.returncode:
+            return []
+        files += done.stdout.splitlines()
+    return files
 
 
 def rooms_of(files: Iterable[str]) -> set[str]:

@@ -1,8 +1,8 @@
 """Which tests `make test` leaves out, as a rule that a contributor can repeat.
 
 - Tests that are marked `long`.
-- All values but one of a parameter that doubles a test. The commit chooses the value: the next one may choose another.
-  A value that is marked `long` is never chosen.
+- Of tests that differ in nothing but a parameter that doubles them, all but one. The commit chooses the value: the next
+  one may choose another. A value that is marked `long` is never chosen.
 
 `make test-all` leaves out nothing, and neither does pytest when it is started by hand.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import pytest
 
@@ -25,16 +26,15 @@ LONG = "long"
 def left_out(items: Iterable[pytest.Item], commit: str) -> Iterator[pytest.Item]:
     """The tests of `items` that `make test` does not run at this commit."""
     items = list(items)
-    values: dict[tuple[str, str], set[str]] = defaultdict(set)
+    values: dict[_Alike, set[str]] = defaultdict(set)
     for item in items:
         if not item.get_closest_marker(LONG):
-            for parameter, value in _doubled(item):
-                values[_function(item), parameter].add(value)
+            for alike, value in _doubled(item):
+                values[alike].add(value)
     for item in items:
-        function = _function(item)
         if item.get_closest_marker(LONG) or any(
-            value != chosen(values[function, parameter], f"{commit} {function} {parameter}")
-            for parameter, value in _doubled(item)
+            value != chosen(values[alike], f"{commit} {alike.function} {alike.parameter}")
+            for alike, value in _doubled(item)
         ):
             yield item
 
@@ -45,13 +45,21 @@ def chosen(values: Iterable[str], seed: str) -> str:
     return ordered[int(hashlib.sha256(seed.encode()).hexdigest(), 16) % len(ordered)]
 
 
-def _doubled(item: pytest.Item) -> list[tuple[str, str]]:
-    parameters = (
-        item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    )
-    return [(name, str(parameters[name])) for name in DOUBLED if name in parameters]
+class _Alike(NamedTuple):
+    """Tests that differ in one parameter alone."""
+
+    function: str
+    parameter: str
+    others: str  #: the values of all other parameters
 
 
-def _function(item: pytest.Item) -> str:
-    """The test's name without its parameters."""
-    return item.nodeid.partition("[")[0]
+def _doubled(item: pytest.Item) -> Iterator[tuple[_Alike, str]]:
+    """For each parameter that doubles the test: the tests it is alike to, and its own value."""
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return
+    parameters = item.callspec.params
+    function = item.nodeid.partition("[")[0]
+    for name in DOUBLED:
+        if name in parameters:
+            others = repr({other: value for other, value in parameters.items() if other != name})
+            yield _Alike(function, name, others), str(parameters[name])

@@ -13,6 +13,9 @@ import pytest
 @pytest.mark.parametrize("table", ["flights", "airlines", "planes"])
 def test_doubled(capture, table): ...
 
+@pytest.mark.parametrize(("capture", "step"), [("triggers", "a"), ("log", "a"), ("triggers", "b"), ("log", "c")])
+def test_of_steps(capture, step): ...
+
 @pytest.mark.parametrize("table", ["flights", "airlines"])
 def test_of_two_tables(table): ...
 
@@ -51,6 +54,13 @@ def test_of_a_doubled_parameter_one_value_is_run_with_all_values_of_the_others(
     ]
     assert all(names in halves for names in found)
     assert all(half in found for half in halves), "another commit chooses the other value"
+
+
+def test_a_test_that_no_other_value_repeats_is_run_at_every_commit(items: list[pytest.Item]) -> None:
+    for commit in COMMITS:
+        names = {name for name in run_at(items, commit) if "of_steps" in name}
+        assert names > {"test_of_steps[triggers-b]", "test_of_steps[log-c]"}
+        assert len(names) == 3
 
 
 def test_other_parameters_are_run_with_all_their_values(items: list[pytest.Item]) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 import pendulum
+import pytest
 from pydantic import BaseModel
 
 from tests.suite import PROJECT
@@ -53,14 +55,41 @@ def notice(run: WholeRun | None, newest: pendulum.DateTime) -> str | None:
     return None
 
 
-def head() -> str:
-    """The commit that is checked out; empty where there is no git, or no clone."""
-    return _git("rev-parse", "HEAD")
+class Recorder:
+    """A plugin of pytest: records the run when it has reached its end, and not when it was interrupted.
+
+    `commit` is that of the files when the run began. Without one, nothing is recorded.
+    """
+
+    def __init__(self, commit: str, record: Path) -> None:
+        self._commit = commit
+        self._record = record
+        self._begun = time.monotonic()
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return
+        if not self._commit:
+            reporter.write_line("This run is not recorded: its files differ from the commit.")
+            return
+        run = WholeRun(
+            commit=self._commit,
+            ended_at=pendulum.now("UTC"),
+            minutes=round((time.monotonic() - self._begun) / 60, 1),
+            counts={outcome: len(reporter.stats.get(outcome, ())) for outcome in OUTCOMES},
+        )
+        self._record.write_text(run.model_dump_json(indent=2) + "\n")
 
 
-def _git(*command: str) -> str:
+def commit_of(project: Path) -> str:
+    """The commit of the project's files; empty where a file differs from it, and without git."""
+    return "" if _git(project, "status", "--porcelain") else _git(project, "rev-parse", "HEAD")
+
+
+def _git(project: Path, *command: str) -> str:
     try:
-        done = subprocess.run(["git", *command], cwd=PROJECT, capture_output=True, text=True, check=False)
+        done = subprocess.run(["git", *command], cwd=project, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
@@ -68,7 +97,7 @@ def _git(*command: str) -> str:
 
 def main() -> int:
     """Print the notice, if any. Returns 0: a clone from which nobody has run all tests is no mistake."""
-    if committed := _git("log", "-1", "--format=%cI"):
+    if committed := _git(PROJECT, "log", "-1", "--format=%cI"):
         newest = pendulum.parse(committed)
         assert isinstance(newest, pendulum.DateTime)
         if said := notice(last(), newest):

@@ -86,14 +86,14 @@ def test_a_table_that_spark_judges_does_not_count_for_those_that_go_straight(
 # By what is to be decided
 
 
-@pytest.mark.parametrize(("most", "judged"), [(1, []), (0, [SHELF])])
+@pytest.mark.parametrize(("most", "by_spark"), [(1, []), (0, [SHELF])])
 def test_spark_judges_a_table_that_meets_more_versions_than_may_be_judged_under_lock(
-    pair: MemoryPair, monkeypatch: pytest.MonkeyPatch, most: int, judged: list[str]
+    pair: MemoryPair, monkeypatch: pytest.MonkeyPatch, most: int, by_spark: list[str]
 ) -> None:
     monkeypatch.setattr(route, "MOST_UNDER_LOCK", most)
     pair.capetown.edit(SHELF, 3, "theirs")
     assert pair.run().total("applied") == 3
-    assert pair.spark.judged == judged
+    assert pair.spark.judged == by_spark
 
 
 @pytest.mark.parametrize(("candidates", "straight"), [(10_000, True), (10_001, False)])

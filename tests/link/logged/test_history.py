@@ -74,16 +74,16 @@ def truncate(site: Site) -> None:
         (truncate, "it was truncated"),
     ],
 )
-@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("link", ["forward", "reverse"])
 def test_what_the_log_does_not_tell_stops_the_table_at_either_end(
-    sites: Pair, lose: Callable[[Site], None], why: str, direction: str
+    sites: Pair, lose: Callable[[Site], None], why: str, link: str
 ) -> None:
     retitle(sites.capetown, 1, "from cape town")
     lose(sites.london)
     before = sites.capetown.rows("SELECT * FROM book ORDER BY id")
     for _ in range(2):
         with pytest.raises(HistoryLost, match=why):
-            sites.run(direction)
+            sites.run(link)
     assert sites.capetown.rows("SELECT * FROM book ORDER BY id") == before
 
 

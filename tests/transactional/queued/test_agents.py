@@ -14,13 +14,13 @@ STAGING = (
 )
 
 
-@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("way", Direction)
 def test_each_way_is_read_into_staging_tables_and_applied_from_there(
-    replicated: Make, direction: Direction
+    replicated: Make, way: Direction
 ) -> None:
     """S3-11: the transactions of a log are staged. S3-12: they are applied at the site where they are staged."""
     sites = preferences(replicated)
-    source, target = sites.sites if direction is Direction.FORWARD else sites.sites[::-1]
+    source, target = sites.sites if way is Direction.FORWARD else sites.sites[::-1]
     source.run("UPDATE preference SET colour = 'new' WHERE person = 5")
     seen: dict[str, tuple[bool, str]] = {}
 
@@ -28,7 +28,7 @@ def test_each_way_is_read_into_staging_tables_and_applied_from_there(
         colour = target.value("SELECT colour FROM preference WHERE person = 5")
         seen.setdefault(step, (target.value(STAGING) > 0, colour))
 
-    replicate(sites.job(direction), dialect, look)
+    replicate(sites.job(way), dialect, look)
     assert seen["inspect"] == (False, "colour 5")
     assert list(seen)[-3:] == ["stage", "replay", "confirm"]
     assert (seen["stage"], seen["replay"], seen["confirm"]) == (*[(True, "colour 5")] * 2, (True, "new"))
