@@ -1,6 +1,5 @@
 """The driver or Spark: which of them carries how many rows, and what happens when one part of a carry fails."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -291,17 +290,18 @@ def test_no_other_part_begins_after_one_has_failed() -> None:
     assert relay.ended
 
 
-def test_a_part_under_way_ends_and_no_thread_begins_another_when_one_has_failed() -> None:
-    begun, failed = Event(), Event()
+def test_a_part_under_way_ends_and_no_thread_begins_another_when_one_has_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, noticed = Event(), Event()
+    monkeypatch.setattr(straight, "Event", lambda: noticed)
 
     def slow_or_failing(part: Part, attempt: int) -> Relayed:
         if part.query == "t 1":
             assert begun.wait(10)
-            failed.set()
             raise SiteUnavailable("away")
         begun.set()
-        assert failed.wait(10)
-        time.sleep(0.05)  # until the failure has been noticed
+        assert noticed.wait(10)
         return stage_one_row(part, attempt)
 
     relays = [Relay(slow_or_failing), Relay(slow_or_failing)]
