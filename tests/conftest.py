@@ -301,7 +301,10 @@ def _java_for_spark(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def airflow_home(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Path:
     """AIRFLOW_HOME with a migrated metadata database: what running a DAG needs. One worker migrates it for all."""
-    migrated = tmp_path_factory.getbasetemp().parent / f"airflow-{testrun_uid}.db"
+    folder = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = folder.parent  # of all workers
+    migrated = folder / f"airflow-{testrun_uid}.db"
     database = AIRFLOW_HOME / "airflow.db"
     with migrated.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

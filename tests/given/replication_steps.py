@@ -81,11 +81,14 @@ class SteppedReplication:
         finally:
             self.sites.settings = before
 
-    def clear(self) -> None:
-        """Nothing is left of a test."""
+    def close(self) -> None:
         for ends in self.opened:
             ends.close()
         self.opened.clear()
+
+    def clear(self) -> None:
+        """Nothing is left of the test before."""
+        self.close()
         for site in self.sites.sites:
             site.run("DELETE FROM account", "DELETE FROM concord.skipped")
         ends = self.look()

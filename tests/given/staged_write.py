@@ -218,10 +218,16 @@ class WrittenSite:
         ]
 
     def empty(self) -> None:
-        """Delete whatever a test has left."""
+        """Delete whatever a test has left; a log is read from here on."""
+        if self.site.by_log:
+            self.site.drop_slots()
+            self.site.read_own_log()
         base = [f"DELETE FROM {self.shape(table.name).table.sql}" for table in reversed(self.tables)]
         shadows = [f"DELETE FROM {self.shape(table.name).shadow.sql}" for table in self.tables]
-        own = [f"DELETE FROM concord.{name}" for name in ("conflict", "waiting", "synchronization")]
+        own = [
+            *(f"DELETE FROM concord.{name}" for name in ("conflict", "waiting", "synchronization")),
+            "UPDATE concord.replicated_table SET forgotten = NULL",
+        ]
         self.site.run("; ".join(base))
         self.site.register()
         self.site.run("; ".join([*shadows, *own]))

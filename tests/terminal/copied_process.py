@@ -93,11 +93,14 @@ def at_a_terminal(width: int, *words: str) -> tuple[int, str]:
     terminal = Path(os.ttyname(device))
     process = _started(environment | {"TERM": "xterm"}, (terminal, terminal), words, None)
     shown = b""
-    while screen in (ready := wait([screen, process.sentinel])) or not ready:
-        shown += os.read(screen, 65536)
-    os.close(device)
-    os.close(screen)
-    process.join()
+    try:
+        while screen in wait([screen, process.sentinel]):
+            shown += os.read(screen, 65536)
+    finally:
+        process.kill()  # it has ended, or the test's time is over
+        process.join()
+        os.close(device)
+        os.close(screen)
     assert process.exitcode is not None
     return process.exitcode, _STYLE.sub("", shown.decode()).replace("\r\n", "\n")
 

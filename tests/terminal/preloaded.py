@@ -1,12 +1,13 @@
 """The imports and preparations of a command, once: `copied_process` copies the process that has imported this.
 
-No connection is open and no thread runs when it is done: a copy would not have them.
+No connection is open and no thread of Python runs when it is done: a copy would not have them.
 """
 
 import asyncio
 import os
 import pkgutil
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
@@ -41,3 +42,4 @@ async def _first_request() -> httpx.Response:
 
 
 assert asyncio.run(_first_request()).is_success
+assert threading.active_count() == 1

@@ -67,10 +67,12 @@ def stepped(server_with_logins: Server) -> Iterator[SteppedReplication]:
         made.london.run(
             f"GRANT USAGE ON SCHEMA concord TO {APPLICATION}", f"GRANT ALL ON account TO {APPLICATION}"
         )
-        yield SteppedReplication(made)
+        stepped = SteppedReplication(made)
+        yield stepped
+        stepped.close()
 
 
 @pytest.fixture
-def replication(stepped: SteppedReplication) -> Iterator[SteppedReplication]:
-    yield stepped
+def replication(stepped: SteppedReplication) -> SteppedReplication:
     stepped.clear()
+    return stepped

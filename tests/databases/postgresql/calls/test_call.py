@@ -28,7 +28,7 @@ def test_a_call_runs_the_procedure_at_both_sites_and_leaves_no_mark(replication:
         assert carried_over(replication) == [(1, "Ann in Cape Town")], (
             "the procedure ran there, no row travelled"
         )
-        assert [site.value("SELECT count(*) FROM concord.call") for site in (london,)] == [0]
+        assert london.value("SELECT count(*) FROM concord.call") == 0
     finally:
         capetown.run(f"ALTER DATABASE {capetown.database} RESET here.mark")
 
@@ -107,7 +107,9 @@ def test_a_call_that_cannot_travel_is_refused_and_writes_nothing(
         replication.sites.london.run(f"SELECT concord.call({call})")
     assert words in str(raised.value)
     assert replication.sites.london.rows("SELECT FROM account") == []
-    assert carried_over(replication) == []
+    ends = replication.open()
+    ends.stage(*ends.read())
+    assert ends.replay().entries == 0
 
 
 @pytest.mark.parametrize(

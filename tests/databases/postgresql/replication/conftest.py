@@ -15,10 +15,12 @@ def stepped(server_with_logins: Server) -> Iterator[SteppedReplication]:
     with two_empty_sites(server_with_logins) as both:
         made = begin_replicated(*both, (ACCOUNT,), "public.account")
         made.initialize()
-        yield SteppedReplication(made)
+        stepped = SteppedReplication(made)
+        yield stepped
+        stepped.close()
 
 
 @pytest.fixture
-def replication(stepped: SteppedReplication) -> Iterator[SteppedReplication]:
-    yield stepped
+def replication(stepped: SteppedReplication) -> SteppedReplication:
     stepped.clear()
+    return stepped

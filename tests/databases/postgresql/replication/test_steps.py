@@ -1,6 +1,7 @@
 """A transaction is staged, replayed and confirmed: what each end holds after each of these steps."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -14,7 +15,14 @@ from concord.messages.errors import (
     SitesDiffer,
     SubscriberInvalid,
 )
+from tests.given.application_session import wait_until
 from tests.given.replication_steps import SteppedReplication
+
+#: Sessions of the database that wait for a transaction to end before they read the log.
+BEGINS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND backend_type = 'walsender' AND wait_event_type = 'Lock'"
+)
 
 
 def insert(replication: SteppedReplication, *ids: int, owner: str = "x") -> None:
@@ -164,27 +172,28 @@ def test_of_a_transaction_in_parts_nothing_is_written_before_its_last_part(
     ends = replication.open()
     *parts, last = ends.read()
     ends.stage(*parts)
-    assert all(number < 1 for number, _ in replication.accounts())
+    assert ends.replay().entries == 1, "the small one before it"
+    assert replication.accounts() == [(0, "x")]
     ends.stage(last)
     ends.replay()
     assert [number for number, _ in replication.accounts()] == list(range(8))
 
 
-def test_small_transactions_share_a_batch_and_none_is_cut(
+def test_a_batch_that_ends_within_a_transaction_writes_those_before_it(
     replication: SteppedReplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Three transactions of two rows each; a batch holds three."""
     monkeypatch.setattr(from_log, "OPERATIONS", 3)
     for first in (0, 2, 4):
         insert(replication, first, first + 1)
     ends = replication.open()
-    batches = ends.read()
-    assert sum(batch.operations for batch in batches) == 6
-    for batch in batches:
+    found = []
+    for batch in ends.read():
         ends.stage(batch)
-        if batch.level is not None:
-            ends.replay()
-            assert len(replication.accounts()) % 2 == 0
-            assert ends.subscriber.level() == batch.level
+        ends.replay()
+        assert ends.subscriber.level() == batch.level
+        found.append((batch.operations, len(replication.accounts())))
+    assert found == [(3, 2), (3, 4), (0, 6)], "operations staged, rows written so far"
 
 
 @pytest.mark.parametrize(("operations", "large"), [(3, False), (4, True)])
@@ -223,25 +232,48 @@ def test_a_row_before_the_snapshot_is_copied_and_a_row_after_it_is_replayed_each
     assert replication.accounts() == [(1, "changed"), (2, "replayed")]
 
 
-def test_a_transaction_that_is_open_at_the_snapshot_is_replayed_once_it_commits(
+def test_a_transaction_that_begins_after_the_snapshot_and_commits_after_the_copy_is_replayed(
     replication: SteppedReplication,
 ) -> None:
-    """The log begins only when it has ended: it is in the copy."""
     london = replication.sites.london
     ends = replication.look()
     ends.subscriber.take_epoch()
     with london.log_in(london.superuser, autocommit=False) as user:
-        user.execute(b"INSERT INTO account (id, owner) VALUES (1, 'open')")
-        user.commit()
         with ends.publisher.begin_anew() as begun:
-            user.execute(b"INSERT INTO account (id, owner) VALUES (2, 'open')")
+            user.execute(b"INSERT INTO account (id, owner) VALUES (1, 'open')")
             copies = ends.publisher.copies(ends.published, begun.snapshot)
             ends.subscriber.initialize(copies, begun.level, replace=False)
         user.commit()
+    assert replication.accounts() == []
     ends.subscriber.begin()
     ends.stage(*ends.read())
-    ends.replay()
-    assert [number for number, _ in replication.accounts()] == [1, 2]
+    assert ends.replay().entries == 1
+    assert replication.accounts() == [(1, "open")]
+
+
+def test_a_transaction_that_is_open_when_the_log_is_to_begin_is_waited_for_and_copied(
+    replication: SteppedReplication,
+) -> None:
+    """The log could not tell its first operations."""
+    london = replication.sites.london
+    ends = replication.look()
+    ends.subscriber.take_epoch()
+
+    def copy() -> None:
+        with ends.publisher.begin_anew() as begun:
+            copies = ends.publisher.copies(ends.published, begun.snapshot)
+            ends.subscriber.initialize(copies, begun.level, replace=False)
+
+    with ThreadPoolExecutor(1) as threads:
+        with london.log_in(london.superuser, autocommit=False) as user:
+            user.execute(b"INSERT INTO account (id, owner) VALUES (1, 'open')")
+            copying = threads.submit(copy)
+            wait_until(lambda: london.value(BEGINS) == 1)
+        copying.result()
+    assert replication.accounts() == [(1, "open")]
+    ends.subscriber.begin()
+    ends.stage(*ends.read())
+    assert ends.replay().entries == 0
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -132,8 +132,9 @@ def test_the_second_try_locks_every_row_before_it_judges(target: WrittenSite) ->
     def edit() -> None:
         with pytest.raises(psycopg.errors.LockNotAvailable):
             target.site.rows("SELECT FROM item WHERE id = 2 FOR UPDATE NOWAIT")
+        insert = ("SET LOCAL lock_timeout = '20ms'", "INSERT INTO item (id, token) VALUES (3, 'mine')")
         with pytest.raises(psycopg.errors.LockNotAvailable):
-            target.site.rows("""SELECT FROM concord."public.item" WHERE id = 3 FOR UPDATE NOWAIT""")
+            target.site.as_application(*insert)
 
     again = At("judge", edit, occurrence=2)
     target.keep({"id": 3}, made("capetown", 10, deleted=True))

@@ -112,10 +112,9 @@ def test_nobody_alters_a_table_between_the_verdict_and_the_commit(target: Writte
         if step in ("judge", "base", "commit"):
             steps.append(step)
             with pytest.raises(Exception, match="lock timeout"):
-                target.site.run("SET lock_timeout = '20ms'", "ALTER TABLE book ADD COLUMN more text")
+                target.site.run("SET LOCAL lock_timeout = '20ms'; ALTER TABLE book ADD COLUMN more text")
 
     target.write(AUTHOR, BOOK, progress=alter)
-    target.site.run("RESET lock_timeout")
     assert steps == ["judge", "judge", "base", "base", "commit"]
 
 

@@ -2,8 +2,8 @@
 can be locked."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import Thread
 
 import psycopg
 import pytest
@@ -118,14 +118,13 @@ def test_rows_are_locked_in_the_order_of_their_keys(target: WrittenSite) -> None
         with locked(target, update(3), update(1), update(2)):
             pass
 
-    locking = Thread(target=lock)
-    with target.site.connection.transaction():
+    with ThreadPoolExecutor(1) as threads, target.site.connection.transaction():
         target.site.run("SELECT FROM item WHERE id = 2 FOR UPDATE")
-        locking.start()
+        locking = threads.submit(lock)
         wait_until(lambda: link_waits(target.site))
         held = "SELECT id FROM item WHERE id <> 2 ORDER BY id FOR UPDATE SKIP LOCKED"
         assert target.site.rows(held) == [(3,)]
-    locking.join()
+    locking.result()
 
 
 def test_no_version_is_locked_before_every_row_is(target: WrittenSite) -> None:
@@ -137,10 +136,9 @@ def test_no_version_is_locked_before_every_row_is(target: WrittenSite) -> None:
         with locked(target, update(1), update(2)):
             pass
 
-    locking = Thread(target=lock)
-    with target.site.connection.transaction():
+    with ThreadPoolExecutor(1) as threads, target.site.connection.transaction():
         target.site.run("SELECT FROM item WHERE id = 2 FOR UPDATE")
-        locking.start()
+        locking = threads.submit(lock)
         wait_until(lambda: link_waits(target.site))
         assert len(target.site.rows(f"SELECT FROM {SHADOW} FOR UPDATE SKIP LOCKED")) == 2
-    locking.join()
+    locking.result()
