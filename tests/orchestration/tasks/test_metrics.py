@@ -1,4 +1,4 @@
-"""A metrics system's view of a run: a socket plays StatsD, and Airflow's own command runs the DAG."""
+"""A metrics system's view of a run: a socket plays StatsD, and Airflow's own client sends to it."""
 
 import os
 import re
@@ -6,20 +6,24 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from socket import AF_INET, SOCK_DGRAM, socket
 from threading import Thread
+from typing import Any
 
 import pytest
+from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
+from airflow.sdk.configuration import conf
+from airflow.sdk.observability import stats
+from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
 
 from concord.orchestration.tasks.metrics import ROWS
 from tests.conftest import PROJECT
 from tests.given.airflow_pair import CANARY, CONFIGURATION, NAME, Pair
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+pytestmark = pytest.mark.airflow
 
-DAG_ID = f"synchronize__{NAME}"
 PICKY = "tests.orchestration.tasks.picky_statsd.PickyClient"
 #: The values of the rows, which are nobody's business.
 PRIVATE = "delayed by a bird"
@@ -49,17 +53,34 @@ def collector() -> Iterator[tuple[int, list[str]]]:
         thread.join(10)
 
 
-def dags_test(port: int, **settings: str) -> str:
-    """Airflow's own command; what it logs."""
-    told = {"ON": "True", "HOST": "127.0.0.1", "PORT": str(port), "INFLUXDB_ENABLED": "True"} | settings
-    given = {f"AIRFLOW__METRICS__STATSD_{name}": value for name, value in told.items()}
-    path = {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"}
-    command = [sys.executable, "-m", "airflow", "dags", "test", DAG_ID]
-    done = subprocess.run(
-        command, cwd=PROJECT, env=os.environ | given | path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+Runs = Callable[..., None]
+
+
+@pytest.fixture
+def runs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
+    """Runs the DAG in this process. Its client is made of the settings, as Airflow makes that of a task's process."""
+    clients: list[Any] = []
+
+    def client() -> Any:
+        clients.append(get_stats_factory()())
+        return clients[-1]
+
+    def run(port: int, ends: str = "success", **settings: str) -> None:
+        for name, value in told(port, **settings).items():
+            monkeypatch.setenv(name, value)
+        stats.initialize(factory=client, export_legacy_names=conf.getboolean("metrics", "legacy_names_on"))
+        assert pair.run().state == ends
+
+    yield run
+    stats.initialize(factory=NoStatsLogger, export_legacy_names=True)
+    for each in clients:
+        each.statsd.close()
+
+
+def told(port: int, **settings: str) -> dict[str, str]:
+    """The settings by which Airflow sends its metrics to that port, as variables of a process."""
+    every = {"ON": "True", "HOST": "127.0.0.1", "PORT": str(port), "INFLUXDB_ENABLED": "True"} | settings
+    return {f"AIRFLOW__METRICS__STATSD_{name}": value for name, value in every.items()}
 
 
 def of_concord(lines: list[str]) -> Heard:
@@ -83,11 +104,13 @@ def edit_both(pair: Pair) -> None:
     pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 3")
 
 
-def test_a_run_tells_rows_conflicts_what_waits_seconds_and_lag_and_no_row_or_login(pair: Pair) -> None:
+def test_a_run_tells_rows_conflicts_what_waits_seconds_and_lag_and_no_row_or_login(
+    pair: Pair, runs: Runs
+) -> None:
     edit_both(pair)
     with collector() as (port, lines):
-        dags_test(port)
-        dags_test(port)
+        runs(port)
+        runs(port)
     heard = of_concord(lines)
     forward = {name: heard[f"concord.link.{name}", tags("forward")] for name in (*ROWS, "failed")}
     assert {name: values[0] for name, values in forward.items()} == {
@@ -106,38 +129,37 @@ def test_a_run_tells_rows_conflicts_what_waits_seconds_and_lag_and_no_row_or_log
     assert CANARY not in text
 
 
-def test_plain_statsd_hears_each_link_by_its_name(pair: Pair) -> None:
+def test_plain_statsd_hears_each_link_by_its_name(pair: Pair, runs: Runs) -> None:
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
     with collector() as (port, lines):
-        dags_test(port, INFLUXDB_ENABLED="False")
+        runs(port, INFLUXDB_ENABLED="False")
     heard = of_concord(lines)
     assert heard[f"concord.link.{NAME}.forward.applied", ""] == [1]
     assert heard[f"concord.link.{NAME}.reverse.applied", ""] == [0]
     assert f"concord.synchronization.{NAME}.lag" in {name for name, _ in heard}
 
 
-def test_a_link_that_fails_tells_so_and_how_far_behind_it_is(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_that_fails_tells_so_and_how_far_behind_it_is(pair: Pair, runs: Runs) -> None:
     with collector() as (port, lines):
-        dags_test(port)
+        runs(port)
         pair.capetown.run("DROP TABLE airlines, flights")
-        with pytest.raises(AssertionError):
-            dags_test(port)
+        runs(port, ends="failed")
     heard = of_concord(lines)
     assert heard["concord.link.failed", tags("forward")] == [0, 1]
     before, after = heard["concord.link.lag", tags("forward")]
     assert before < after
 
 
-def test_a_link_that_has_an_objective_tells_what_was_measured_and_whether_it_is_missed(pair: Pair) -> None:
+def test_a_link_that_has_an_objective_tells_what_was_measured_and_whether_it_is_missed(
+    pair: Pair, runs: Runs
+) -> None:
     """S2-10, S2-11: nothing goes back, so no rate is known there."""
     text = CONFIGURATION.replace("schedule:", "objective: {lag: 1 ms, rows_per_second: 1}, schedule:")
     pair.path.write_text(text)
     pair.london.run("UPDATE flights SET delay = 10")
     began = time.monotonic()
     with collector() as (port, lines):
-        dags_test(port)
+        runs(port)
     heard = of_concord(lines)
     [lag], [rate] = (
         heard[f"concord.link.{name}", tags("forward")] for name in ("measured_lag", "rows_per_second")
@@ -148,15 +170,27 @@ def test_a_link_that_has_an_objective_tells_what_was_measured_and_whether_it_is_
     assert [heard["concord.link.missed", tags(way)] for way in ("forward", "reverse")] == [[1], [1]]
 
 
-def test_a_client_that_fails_fails_no_run(pair: Pair) -> None:
+def test_a_client_that_fails_fails_no_run(pair: Pair, runs: Runs, caplog: pytest.LogCaptureFixture) -> None:
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
     with collector() as (port, lines):
-        logged = dags_test(port, CUSTOM_CLIENT_PATH=PICKY)
-    assert "metrics were not sent" in logged
-    assert "ConnectionError" in logged
+        runs(port, CUSTOM_CLIENT_PATH=PICKY)
+    assert "metrics were not sent: ConnectionError" in caplog.text
     assert lines  # of Airflow's own
     assert of_concord(lines) == {}
     assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
+
+
+@pytest.mark.long
+def test_a_run_of_airflows_own_command_sends_them_too(pair: Pair) -> None:
+    command = [sys.executable, "-m", "airflow", "dags", "test", f"synchronize__{NAME}"]
+    path = {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"}
+    with collector() as (port, lines):
+        subprocess.run(
+            command, cwd=PROJECT, env=os.environ | told(port) | path, capture_output=True, check=True
+        )
+    heard = of_concord(lines)
+    assert heard["concord.link.failed", tags("forward")] == [0]
+    assert len(heard["concord.synchronization.lag", tags()]) == 1
 
 
 def test_the_page_names_each_metric() -> None:
