@@ -63,20 +63,25 @@ def attacked(tmp_path: Path, program: str = DRIVER) -> dict[str, str]:
     }
 
 
+@pytest.fixture(scope="module")
+def loot(java: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Of one driver, which has ended."""
+    return attacked(tmp_path_factory.mktemp("driver"))
+
+
 def test_another_process_of_the_machine_takes_no_block_of_a_driver_and_reaches_no_endpoint(
-    tmp_path: Path,
+    loot: dict[str, str],
 ) -> None:
-    found = attacked(tmp_path)
-    assert found["authenticates:"] == "true ; has told: False"
-    assert found["block"].startswith("failed: "), found
-    assert found["endpoint"].startswith("failed: "), found
-    assert CANARY not in str(found)
+    assert loot["authenticates:"] == "true ; has told: False"
+    assert loot["block"].startswith("failed: "), loot
+    assert loot["endpoint"].startswith("failed: "), loot
+    assert CANARY not in str(loot)
 
 
 def test_workers_are_spoken_to_in_a_directory_that_nobody_else_enters_and_that_goes_with_the_driver(
-    tmp_path: Path,
+    loot: dict[str, str],
 ) -> None:
-    directory, mode, sockets = attacked(tmp_path)["sockets:"].split(" ", 2)
+    directory, mode, sockets = loot["sockets:"].split(" ", 2)
     assert int(mode, 8) & 0o777 == 0o700
     assert int(sockets) >= 2, "the driver's own, and that of the process that forks workers"
     assert not Path(directory).exists()

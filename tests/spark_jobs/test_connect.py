@@ -139,9 +139,9 @@ def test_a_process_that_began_before_an_upgrade_asks_for_no_session(
         check(connect.url)
 
 
-def test_a_token_may_hold_what_the_providers_hook_leaves_as_it_is(java: Path, tmp_path: Path) -> None:
-    with pytest.raises(SparkUnavailable, match="no Spark Connect server answers"):
-        check(f"sc://127.0.0.1:{ports.free()}/;user_id=me;token=se/cr/et")
+def test_a_token_may_hold_what_the_providers_hook_leaves_as_it_is(connect: ConnectServer) -> None:
+    with pytest.raises(ConnectionRefused, match="refuses the token"):
+        check(f"sc://127.0.0.1:{connect.port}/;user_id=me;token=se/cr/et")
     with pytest.raises(ConnectionRefused, match="make no address of a Spark Connect server") as refused:
         check(f"sc:///;token={CANARY}")
     assert CANARY not in "".join(format_exception(refused.value))
@@ -198,12 +198,16 @@ def test_an_error_in_the_block_ends_what_the_server_does_for_it(
     assert "OPERATION_CANCELED" in str(failed)
 
 
-def test_a_server_that_is_killed_fails_the_work_in_our_words_within_seconds(
+def test_a_server_ends_with_its_java_leaves_nothing_and_fails_the_work_in_our_words_within_seconds(
     java: Path, tmp_path: Path
 ) -> None:
     place = tmp_path / "alive"
     with connect_server(tmp_path / "spark.log") as server:
-        killer = Thread(target=lambda: (until(lambda: alive(place)), server.kill()))
+        family = psutil.Process(server.process.pid).children(recursive=True)
+        (java_process,) = [each for each in family if "java" in each.name()]
+        killer = Thread(
+            target=lambda: (until(lambda: alive(place)), java_process.send_signal(signal.SIGKILL))
+        )
         killer.start()
         began = time.monotonic()
         with (
@@ -215,14 +219,7 @@ def test_a_server_that_is_killed_fails_the_work_in_our_words_within_seconds(
         ):
             session().range(1).mapInArrow(sleeping(place), "id bigint").collect()  # type: ignore[arg-type]
         killer.join()
-    assert time.monotonic() - began < 200, "pyspark itself tries for more than eight minutes"
-
-
-def test_a_server_ends_with_its_java_and_leaves_nothing(java: Path, tmp_path: Path) -> None:
-    with connect_server(tmp_path / "spark.log") as server:
-        family = psutil.Process(server.process.pid).children(recursive=True)
-        (java_process,) = [each for each in family if "java" in each.name()]
-        java_process.send_signal(signal.SIGKILL)
+        assert time.monotonic() - began < 200, "pyspark itself tries for more than eight minutes"
         assert server.process.wait(100) != 0
         until(lambda: not any(each.is_running() and each.status() != "zombie" for each in family))
     assert "Java has ended" in (tmp_path / "spark.log").read_text()
