@@ -12,22 +12,36 @@ import pytest
 from airflow.models.dagrun import DagRun
 from airflow.utils.session import create_session
 from airflow.utils.state import DagRunState
+from airflow.utils.types import DagRunType
 
 from concord.orchestration.leases import keeping
 from concord.orchestration.leases.owners import LeaseOwner
 from concord.repository.lease import Lease
-from tests.given.airflow_pair import NAME, Pair, dag_named
+from tests.given.airflow_pair import NAME, Pair
 
 DAG_ID = f"synchronize__{NAME}"
 
-MINUTE, DAY = timedelta(minutes=1), pendulum.datetime(2026, 5, 1)
+MINUTE = timedelta(minutes=1)
 
 
 def killed(pair: Pair, state: DagRunState) -> tuple[DagRun, Lease]:
     """A run of which nothing is left but its lease, and Airflow's record of it in this state."""
     # With a logical date: Airflow's dag.test() deletes the record of an earlier run that has none.
-    run = dag_named(DAG_ID).test(logical_date=DAY, run_conf={"plan_only": True})
-    set_state(run, state)
+    now = pendulum.now("UTC")
+    run = DagRun(
+        dag_id=DAG_ID,
+        run_id=f"manual__{now.isoformat()}",
+        run_type=DagRunType.MANUAL,
+        logical_date=now,
+        run_after=now,
+        start_date=now,
+        state=state,
+    )
+    with create_session(scoped=False) as session:
+        session.add(run)
+        session.commit()
+        session.refresh(run)
+        session.expunge(run)
     return run, keeping.take(pair.repository, NAME, owner(run, "tests"))
 
 

@@ -90,7 +90,7 @@ def test_its_process_starts_spark_for_many_rows_and_ends_it(
     ("host", "extra", "said"),
     [
         ("local[1]", {"driver-memory": "much"}, "Java gateway process exited before sending its port number"),
-        ("local[0]", {}, "Asked to run locally with 0 threads"),
+        pytest.param("local[0]", {}, "Asked to run locally with 0 threads", marks=pytest.mark.long),
     ],
 )
 def test_a_spark_that_does_not_start_gives_one_error_and_nothing_is_written(
