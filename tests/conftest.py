@@ -313,4 +313,7 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> 
             subprocess.run(migrate, check=True, capture_output=True, cwd=PROJECT)
             shutil.copy(database, migrated)
     shutil.copy(migrated, database)
+    from tests.given.quick_airflow import check_schemas_once  # noqa: PLC0415 - it brings jsonschema
+
+    check_schemas_once()
     return AIRFLOW_HOME

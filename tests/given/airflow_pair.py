@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from embedded.connect_server import ConnectServer
 from embedded.postgres import Server
 from tests.conftest import PROJECT, Database, MakeDatabase
 from tests.given import slots
+from tests.given.quick_airflow import dags_known
 from tests.given.template_databases import Provisioned, TemplateDatabases
 from tests.given.typed_commands import Terminal
 
@@ -106,6 +107,8 @@ class Pair:
     capetown: Site
     configuration: Configuration
     path: Path
+    #: The configuration of which Airflow's database has the DAGs.
+    known: str = field(default="", init=False)
 
     @property
     def repository(self) -> Engine:
@@ -113,7 +116,11 @@ class Pair:
 
     def run(self, dag_id: str = f"synchronize__{NAME}", conf: dict[str, Any] | None = None) -> DagRun:
         """One manual run without a logical date. A fresh DAG each time: conf sticks to the object."""
-        return dag_named(dag_id).test(logical_date=None, run_conf=conf)
+        text = self.path.read_text()
+        with dags_known(already=text == self.known):
+            run = dag_named(dag_id).test(logical_date=None, run_conf=conf)
+        self.known = text
+        return run
 
 
 def dag_named(dag_id: str) -> Any:

@@ -41,5 +41,6 @@ async def _first_request() -> httpx.Response:
         return await client.get("/health")
 
 
+import_module("tests.given.quick_airflow").check_schemas_once()
 assert asyncio.run(_first_request()).is_success
 assert threading.active_count() == 1
