@@ -242,7 +242,7 @@ def test_a_server_without_a_token_binds_no_address_that_others_reach(
 
 def test_a_server_that_ends_before_it_listens_is_no_server(java: Path, tmp_path: Path) -> None:
     with (
-        starting(tmp_path / "spark.log", master="nonsense") as server,
+        starting(tmp_path / "spark.log", memory="much") as server,
         pytest.raises(ConnectServerFailed, match=r"ended\. Its output"),
     ):
         server.wait()

@@ -1,4 +1,7 @@
-"""A synchronization through Airflow itself: LinkOperator, spark-submit, two databases, the repository."""
+"""A synchronization through Airflow itself: LinkOperator, two databases, the repository.
+
+Links that are submitted to Spark are those of tasks/test_secrets.py.
+"""
 
 import logging
 from datetime import timedelta
@@ -11,7 +14,7 @@ from sqlalchemy import update
 from concord.orchestration.tasks.run_plan import RunPlan
 from concord.repository import status
 from concord.repository.models import Synchronization
-from tests.given.airflow_pair import NAME, SUBMITTED, Pair, Site, states
+from tests.given.airflow_pair import NAME, Pair, Site, states
 
 TABLES_OF_CONCORD = """
 SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -20,10 +23,7 @@ SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.re
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
-def test_a_run_carries_a_change_each_way_and_records_run_transmissions_and_conflict(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", SUBMITTED)
+def test_a_run_carries_a_change_each_way_and_records_run_transmissions_and_conflict(pair: Pair) -> None:
     pair.london.run("UPDATE flights SET delay = 10 WHERE flight IN (1, 3)")
     pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 2")
     pair.capetown.run("UPDATE flights SET delay = 30 WHERE flight = 3")

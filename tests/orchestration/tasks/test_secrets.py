@@ -15,6 +15,7 @@ from airflow import settings
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.models.xcom import XComModel
 
+from concord.repository import status
 from embedded.connect_server import ConnectServer, connect_server
 from tests.given.airflow_pair import CANARY, SUBMITTED, Pair
 
@@ -82,13 +83,18 @@ def seen(
     files.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(files))
     pair.path.write_text(pair.path.read_text().replace('schedule: "*/5 * * * *"', "spark_from: 0"))
-    pair.london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight IN (1, 2)")
     pair.capetown.run("UPDATE flights SET delay = 20 WHERE flight = 1")
 
     def run_and_look() -> Seen:
         with command_lines() as arguments:
             run = pair.run(conf={"direction": "forward"})
         assert run.state == "success"
+        query = "SELECT flight, delay FROM flights WHERE flight IN (1, 2) ORDER BY flight"
+        assert pair.capetown.run(query) == [(1, 20), (2, 10)]
+        [recorded] = status.last_runs(pair.repository)
+        [sent] = status.transmissions(pair.repository, recorded.id)
+        assert (sent.acquired, sent.applied, sent.lost) == (2, 1, 1)
         with settings.Session() as session:
             rendered = session.query(RenderedTaskInstanceFields).filter_by(run_id=run.run_id).all()
             xcoms = session.query(XComModel).filter_by(run_id=run.run_id).all()
