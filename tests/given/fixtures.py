@@ -148,8 +148,10 @@ def pair(
 def lived_pair(
     request: pytest.FixtureRequest, templates: TemplateDatabases, database: MakeDatabase, capture: Capture
 ) -> Iterator[MakeLivedPair]:
-    """Call it with a name, the statements that make both sites' tables, and a function that has the pair live: it is
-    called once, and every other call gets copies of how the pair was then."""
+    """Call it with a name, the statements that make both sites' tables, and a function that has the pair live.
+
+    The function is called once a name; every other call gets copies of how the pair was then.
+    """
     made: list[Pair] = []
 
     def spark() -> SparkSession:

@@ -89,8 +89,8 @@ class Network:
         name, direction = self.synchronization(source, target)
         ends = (self[source].access, self[target].access)
         runs, links = len(self.reports), len(self.topology.links)
-        # Now Spark, now the driver carries what meets nothing, each link by turns.
-        by_turns = SPARK_FROM * ((runs + runs // links) % 2)
+        # Now Spark, now the driver carries what meets nothing: each link by Spark in every third round.
+        by_turns = SPARK_FROM * ((runs % links + runs // links) % 3 != 0)
         about = {"synchronization": name, "direction": direction, "spark_from": by_turns}
         return link_job(ends, self.tables, **about | changed)
 
