@@ -90,15 +90,15 @@ def settled_without_a_loss(pair: Pair, first: str = "forward", met: int = 3) -> 
     assert sorted(map(str, versions[0])) == sorted(map(str, versions[1]))
 
 
-@pytest.mark.parametrize("first", ["forward", "reverse"])
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
 @pytest.mark.parametrize("resolvers", RESOLVERS, ids=" ".join)
 def test_what_both_sites_did_alike_converges_under_every_resolver(
-    pair: MakePair, resolvers: tuple[str, ...], first: str
+    pair: MakePair, resolvers: tuple[str, ...], direction: str
 ) -> None:
     sites = deciding(pair(*STOCK), *resolvers)
     for site in sites.sites:
         site.run(*THE_SAME)
-    settled_without_a_loss(sites, first)
+    settled_without_a_loss(sites, direction)
 
 
 @pytest.mark.parametrize(
@@ -162,18 +162,18 @@ def test_where_a_resolver_that_adds_up_does_not_know_the_common_version_the_lose
     )
 
 
-@pytest.mark.parametrize("first", ["forward", "reverse"])
-def test_a_function_that_adds_up_is_asked_about_rows_that_are_alike(pair: MakePair, first: str) -> None:
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_a_function_that_adds_up_is_asked_about_rows_that_are_alike(pair: MakePair, direction: str) -> None:
     """But for deleted ones. A conflict that it leaves undecided is lost by one site, and logged."""
     sites = deciding(pair(*STOCK), ADDS_SEATS)
     for site in sites.sites:
         site.run("UPDATE stock SET seats = seats + 5 WHERE id = 2", DELETE)
         site.run("UPDATE stock SET title = 'no number' WHERE id = 3")
-    planned = carried(sites.run(first, plan_only=True))
+    planned = carried(sites.run(direction, plan_only=True))
     assert (planned.converged, planned.merged, planned.conflicts) == (1, 1, 2)
-    report = carried(sites.run(first))
+    report = carried(sites.run(direction))
     assert (report.converged, report.merged, report.conflicts) == (1, 1, 2)
-    sites.settle(first="reverse" if first == "forward" else "forward")
+    sites.settle(first="reverse" if direction == "forward" else "forward")
     assert sites.equal
     assert sites.london.rows("SELECT id, seats FROM stock WHERE id IN (2, 3) ORDER BY 1") == [
         (2, 110),
@@ -376,8 +376,10 @@ def mapped(sites: Bare, tmp_path: Path, request: pytest.FixtureRequest) -> Pair:
     return begin_mapped(london, capetown, tables, lambda: request.getfixturevalue("spark"))
 
 
-@pytest.mark.parametrize("first", ["forward", "reverse"])
-def test_rows_that_two_sites_keep_differently_are_alike_in_canonical_form(mapped: Pair, first: str) -> None:
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_rows_that_two_sites_keep_differently_are_alike_in_canonical_form(
+    mapped: Pair, direction: str
+) -> None:
     mapped.london.run(
         "UPDATE person SET passport = 'GB987654' WHERE id = 1",
         "DELETE FROM person WHERE id = 2",
@@ -388,9 +390,9 @@ def test_rows_that_two_sites_keep_differently_are_alike_in_canonical_form(mapped
         "DELETE FROM person WHERE id = 2",
         "INSERT INTO person VALUES (3, 'NL', '111111'), (4, 'NL', '333333')",
     )
-    planned = carried(mapped.run(first, plan_only=True))
+    planned = carried(mapped.run(direction, plan_only=True))
     assert (planned.converged, planned.conflicts) == (3, 1)
-    reports = mapped.settle(first=first)
+    reports = mapped.settle(first=direction)
     assert (carried(reports[0]).converged, carried(reports[0]).conflicts) == (3, 1)
     assert {entry["key"][0] for entry in mapped.conflicts()} == {"4"}
     assert [report.total("acquired") for report in reports[2:]] == [0, 0]
