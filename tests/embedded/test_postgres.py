@@ -23,8 +23,23 @@ PROJECT = Path(__file__).resolve().parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers under another account")
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server.create(tmp_path_factory.mktemp("lasting") / "server")
+    yield server
+    server.remove()
+
+
 @pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[Server]:
+def own_server(lasting: Server) -> Server:
+    """It runs. The tests of this file stop and crash it, one after the other: to make one takes a second."""
+    lasting.start()
+    return lasting
+
+
+@pytest.fixture
+def new_server(tmp_path: Path) -> Iterator[Server]:
+    """No other test has met it."""
     server = Server.create(tmp_path / "server")
     yield server
     server.remove()
@@ -96,33 +111,33 @@ def test_the_superusers_password_shows_nowhere(own_server: Server) -> None:
     assert stat.S_IMODE((own_server.directory / "server.json").stat().st_mode) == 0o600
 
 
-def test_committed_rows_survive_a_crash_and_open_transactions_do_not(own_server: Server) -> None:
-    with psycopg.connect(own_server.uri("postgres")) as connection:
+def test_committed_rows_survive_a_crash_and_open_transactions_do_not(new_server: Server) -> None:
+    with psycopg.connect(new_server.uri("postgres")) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
-    unfinished = psycopg.connect(own_server.uri("postgres"))
+    unfinished = psycopg.connect(new_server.uri("postgres"))
     unfinished.execute("INSERT INTO kept VALUES (2)")
-    port = own_server.port
+    port = new_server.port
 
-    own_server.crash()
+    new_server.crash()
 
-    assert not own_server.alive
-    assert "was not properly shut down" not in own_server.log.read_text()
+    assert not new_server.alive
+    assert "was not properly shut down" not in new_server.log.read_text()
     with pytest.raises(psycopg.OperationalError):
         unfinished.execute("SELECT 1")
-    own_server.start()
-    assert own_server.port == port
-    assert "was not properly shut down" in own_server.log.read_text()
-    with psycopg.connect(own_server.uri("postgres")) as connection:
+    new_server.start()
+    assert new_server.port == port
+    assert "was not properly shut down" in new_server.log.read_text()
+    with psycopg.connect(new_server.uri("postgres")) as connection:
         assert connection.execute("SELECT number FROM kept").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("mode", ["smart", "fast", "immediate"])
 def test_a_stopped_server_starts_again_with_its_data(own_server: Server, mode: str) -> None:
-    own_server.create_database("kept")
+    own_server.create_database(f"kept {mode}")
     own_server.stop(mode)
     assert not own_server.alive
     own_server.start()
-    with psycopg.connect(own_server.uri("kept")):
+    with psycopg.connect(own_server.uri(f"kept {mode}")):
         assert own_server.alive
 
 

@@ -16,7 +16,7 @@ from tests.given.site import Site
 
 KEYS = 6
 #: Transactions at most: the lists become long.
-MOST = 2_000
+MOST = 1_000
 REGISTERS = (
     "CREATE TABLE register (key int PRIMARY KEY, list int[] NOT NULL DEFAULT '{}')",
     f"INSERT INTO register SELECT n FROM generate_series(1, {KEYS}) n",

@@ -1,7 +1,7 @@
 """Fixtures of real sites: each conftest.py of tests on them takes those that its tests ask for."""
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,7 +21,7 @@ from tests.given.bare_sites import Bare
 from tests.given.many_sites import Network, Topology, begin_network
 from tests.given.mapped_pair import begin_mapped, configured
 from tests.given.marked_sites import Shops, open_shops
-from tests.given.replicated_sites import Replicated, begin_replicated
+from tests.given.replicated_sites import Replicated, Statements, begin_replicated
 from tests.given.site import Site
 from tests.given.snapshot_sites import FLIGHTS, Copies, counts
 from tests.given.staged_write import TARGET, WrittenSite, begin_written
@@ -144,6 +144,12 @@ def pair(
             site.close()
 
 
+@pytest.fixture(name="capture", params=["log", "triggers"])
+def each_capture(request: pytest.FixtureRequest) -> str:
+    """How a replication finds what the publisher's users change. `make test` runs one of the two."""
+    return str(request.param)
+
+
 @pytest.fixture
 def lived_pair(
     request: pytest.FixtureRequest, templates: TemplateDatabases, database: MakeDatabase, capture: Capture
@@ -174,10 +180,13 @@ def lived_pair(
 
 @pytest.fixture
 def replicated(templates: TemplateDatabases, database: MakeDatabase) -> Iterator[Callable[..., Replicated]]:
-    """Call it with the tables' statements and names; Cape Town replays London's transactions."""
+    """Call it with the tables' statements and names; Cape Town replays London's transactions.
+
+    Each site may have statements of its own, by its name.
+    """
     made: list[Replicated] = []
 
-    def make(ddl: Sequence[str], *tables: str | ReplicatedTable, **settings: Any) -> Replicated:
+    def make(ddl: Statements, *tables: str | ReplicatedTable, **settings: Any) -> Replicated:
         def provision(sites: Mapping[str, Site]) -> Replicated:
             return begin_replicated(sites["london"], sites["capetown"], ddl, *tables, **settings)
 

@@ -62,12 +62,9 @@ def begin_mapped(
     **settings: object,
 ) -> Replicated:
     """Provisioned, not yet initialized; the table `seat` is the same at both sites."""
-    made = replicated((SEAT,), "public.seat", **settings)
-    made.london.run(london)
-    made.capetown.run(*filter(None, map(str.strip, capetown.split(";"))))
-    made.tables = (table or mapped_table(), ReplicatedTable(table=parse_table_name("public.seat")))
-    made.provision()
-    return made
+    own = {"london": [london], "capetown": list(filter(None, map(str.strip, capetown.split(";"))))}
+    ddl = {site: (SEAT, *statements) for site, statements in own.items()}
+    return replicated(ddl, table or mapped_table(), "public.seat", **settings)
 
 
 def account(key: int, **changed: str) -> str:

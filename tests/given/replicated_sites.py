@@ -1,7 +1,7 @@
 """London publishes its transactions, and Cape Town replays them."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from tests.given.link_job import next_epoch
 from tests.given.site import LOG_READER, Rows, Site
 
 Outcomes = list[ReplicationReport | ConcordError]
+#: Those of both sites, or of each by its name.
+Statements = Sequence[str] | Mapping[str, Sequence[str]]
 
 #: The steps of a run in small batches at which it is killed: each by its name, and the time that it is taken.
 STEPS = [
@@ -119,11 +121,11 @@ class Replicated:
 
 
 def begin_replicated(
-    london: Site, capetown: Site, ddl: Sequence[str], *tables: str | ReplicatedTable, **settings: Any
+    london: Site, capetown: Site, ddl: Statements, *tables: str | ReplicatedTable, **settings: Any
 ) -> Replicated:
     """Tables at both sites, provisioned; not yet initialized."""
     for site in (london, capetown):
-        site.run(*ddl)
+        site.run(*(ddl[site.name] if isinstance(ddl, Mapping) else ddl))
     replicated = tuple(map(_table, tables))
     made = Replicated(london, capetown, replicated, f"r{uuid.uuid4().hex[:12]}", settings)
     made.provision()

@@ -170,15 +170,19 @@ def test_a_test_that_make_test_leaves_out_is_broken(tmp_path: Path) -> None:
     assert tried(KILLED, copy)[:2] == ("broken", "pytest (5)")
 
 
-@pytest.mark.parametrize("seconds", [5, 600], ids=["the runner's own limit", "pytest's limit"])
+@pytest.mark.parametrize(
+    ("seconds", "of_pytest", "where"),
+    [(5, 600, "time"), (600, 0.5, f"error{IT}")],
+    ids=["the runner's own limit", "pytest's limit"],
+)
 def test_a_test_that_does_not_end_is_broken_and_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, of_pytest: float, where: str
 ) -> None:
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p pytest_timeout")
     copy = project(tmp_path, WAITS)
-    (copy / "pytest.ini").write_text("[pytest]\ntimeout = 8\n")
+    (copy / "pytest.ini").write_text(f"[pytest]\ntimeout = {of_pytest}\n")
     found = outcome_of("tests/test_it.py", copy, seconds)
-    assert (found.outcome, found.where) == ("broken", "time" if seconds == 5 else f"error{IT}")
+    assert (found.outcome, found.where) == ("broken", where)
     assert not Path("/proc", (copy / "pid").read_text()).exists()
 
 

@@ -48,6 +48,7 @@ def said(pair: Pair, terminal: Terminal, command: str) -> list[str]:
     return re.sub(r"\d+ (second|minute)s? ago", "a few seconds ago", plain).splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_the_transcript_shows_what_happens(

@@ -1,21 +1,17 @@
 """`python -m concord` as a person at a terminal meets it: exit status, stdout, stderr."""
 
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROJECT
 from tests.given.airflow_pair import CONFIGURATION, LOGINS, NAME, Pair
 from tests.given.typed_commands import Terminal
 from tests.terminal import own_process
-from tests.terminal.copied_process import concord
+from tests.terminal.copied_process import concord, copied
 
 
 def test_a_process_of_its_own_prints_the_schema_of_the_configuration_as_json() -> None:
@@ -132,32 +128,17 @@ def test_an_unknown_name_is_a_wrong_command_line(unprovisioned: Pair) -> None:
     ]
 
 
-@pytest.fixture
-def ctrl_c() -> Iterator[None]:
-    """A process that a shell runs in the background ignores it, and so would all that the tests start."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.airflow
 def test_ctrl_c_is_one_line_and_130(
-    unprovisioned: Pair, ctrl_c: None, monkeypatch: pytest.MonkeyPatch
+    unprovisioned: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pressed while a site's database is waited for that takes the connection and says nothing."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dead = {"conn_type": "postgres", "host": "127.0.0.1", "port": silent.getsockname()[1]}
         monkeypatch.setenv("AIRFLOW_CONN_LONDON_READER", json.dumps({**dead, "schema": "x", "login": "x"}))
-        running = subprocess.Popen(
-            [sys.executable, "-m", "concord", "status"],
-            cwd=PROJECT,
-            env=os.environ | {"PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        taken, _ = silent.accept()
-        with taken:
-            running.send_signal(signal.SIGINT)
-            _, said = running.communicate(timeout=60)
-    assert (running.returncode, said) == (130, "Interrupted.\n")
+        with copied(tmp_path, "status") as running:
+            taken, _ = silent.accept()
+            with taken:
+                running.send_signal(signal.SIGINT)
+                _, said = running.wait(60)
+    assert (running.status, said) == (130, "Interrupted.\n")

@@ -18,12 +18,10 @@ pytestmark = pytest.mark.airflow
 ROWS = 3_000
 
 
-@pytest.fixture(params=["log", "triggers"])
-def copied(request: pytest.FixtureRequest, unprovisioned: Pair, terminal: Terminal) -> Iterator[Pair]:
+@pytest.fixture
+def copied(capture: str, unprovisioned: Pair, terminal: Terminal) -> Iterator[Pair]:
     """London's bookings, copied to Cape Town."""
-    pair = configured(
-        unprovisioned, REPLICATIONS.replace("schedule:", f"capture: {request.param}, schedule:")
-    )
+    pair = configured(unprovisioned, REPLICATIONS.replace("schedule:", f"capture: {capture}, schedule:"))
     for site in (pair.london, pair.capetown):
         site.run("CREATE TABLE bookings (id integer PRIMARY KEY, name text)")
     pair.london.run(f"INSERT INTO bookings SELECT n, 'name ' || n FROM generate_series(1, {ROWS}) n")

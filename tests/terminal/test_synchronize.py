@@ -159,7 +159,14 @@ def test_after_sigkill_the_next_run_takes_the_lease_at_once(
     assert (after.owner, after.epoch > left.epoch) == (None, True)
 
 
-@pytest.mark.parametrize("step", ["open", "count", "stage", "write", "commit", "remember"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "write",
+        "commit",
+        *(pytest.param(step, marks=pytest.mark.long) for step in ("open", "count", "stage", "remember")),
+    ],
+)
 def test_a_task_that_is_killed_at_any_step_of_a_link_leaves_what_the_next_run_ends_right(
     pair: Pair, terminal: Terminal, tmp_path: Path, step: str
 ) -> None:

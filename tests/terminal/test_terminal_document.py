@@ -26,6 +26,7 @@ BAR = "━"
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
 
+@pytest.mark.long
 def test_the_transcripts_are_what_is_printed(pair: Pair) -> None:
     """Every line; ids, moments, lengths of time and the padding that follows from them aside. Two conflicts of one
     transmission come in the order of their ids, which nobody foresees."""

@@ -57,6 +57,7 @@ def type_in(pair: Pair, terminal: Terminal, command: str) -> None:
     assert status == 0, f"{command}: {said}"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_example_does_what_the_document_says(
     unprovisioned: Pair,

@@ -33,7 +33,10 @@ class Reader:
         self._thread.join()
 
 
-@pytest.mark.parametrize(("seed", "capture"), [(0, "log"), (1, "log"), (2, "log"), (3, "triggers")])
+@pytest.mark.parametrize(
+    ("seed", "capture"),
+    [(0, "log"), (3, "triggers"), *(pytest.param(seed, "log", marks=pytest.mark.long) for seed in (1, 2))],
+)
 def test_no_transaction_is_lost_doubled_cut_or_put_before_another(
     replicated: Callable[..., Replicated], seed: int, capture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,11 +19,11 @@ TABLES = (
 )
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(request: pytest.FixtureRequest, replicated: Callable[..., Replicated]) -> Replicated:
+@pytest.fixture
+def sites(capture: str, replicated: Callable[..., Replicated]) -> Replicated:
     """Both sites note each update of `tableb` in a table that is replicated as well."""
     tables = ("public.tablea", "public.tableb", "public.history")
-    made = replicated(TABLES, *tables, capture=request.param)
+    made = replicated(TABLES, *tables, capture=capture)
     made.initialize(replace=True)
     return made
 

@@ -286,8 +286,11 @@ def test_an_insert_that_commits_between_judgement_and_write_is_not_overwritten_u
     assert are_alike(sites)
 
 
-def test_what_a_user_writes_at_the_very_moment_is_not_overwritten_unseen(sites: Replicated) -> None:
+def test_what_a_user_writes_at_the_very_moment_is_not_overwritten_unseen(
+    sites: Replicated, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An insert of the same key that commits between judgement and write: the entry is judged again."""
+    monkeypatch.setattr(subscriber, "PATIENCE", 0.5)
     sites.london.run("INSERT INTO preference VALUES (20, 'of London', 1)")
     with sites.capetown.log_in(sites.capetown.superuser) as user, user.transaction():
         user.execute("INSERT INTO preference VALUES (20, 'of Cape Town', 2)")

@@ -62,7 +62,7 @@ def test_all_sites_end_equal_in_content_and_versions_and_losers_are_logged(
 ) -> None:
     """S3-19, S3-20, S4-143: also where runs are killed."""
     with hub(replicated, server_with_logins, database, policy=policy, scope=scope) as spokes:
-        run_with_kills(spokes, _write, seed=len(policy + scope), steps=60)
+        run_with_kills(spokes, _write, seed=len(policy + scope), steps=50)
         assert all(map(are_alike, spokes))
         assert _lost(spokes) > 5
 
@@ -125,7 +125,7 @@ def test_users_of_both_sites_write_while_runs_go_on(replicated: Make) -> None:
     users = [threading.Thread(target=user, args=(site, n)) for n, site in enumerate(sites.sites * 2)]
     for each in users:
         each.start()
-    for _ in range(4):
+    for _ in range(2):
         for direction in Direction:
             sites.run(direction=direction, run_for=1.0)
     stop.set()

@@ -38,9 +38,9 @@ def is_free(sites: Replicated) -> bool:
     return left == 0
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(request: pytest.FixtureRequest, replicated: Make) -> Replicated:
-    return accounts(replicated, capture=request.param)
+@pytest.fixture
+def sites(capture: str, replicated: Make) -> Replicated:
+    return accounts(replicated, capture=capture)
 
 
 def test_equal_sites_are_equal_and_what_waits_is_replayed_first(sites: Replicated) -> None:

@@ -19,9 +19,9 @@ LONG = "x" * 10_000
 ODD = "tab\\t \\\\N newline\\n é"
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(request: pytest.FixtureRequest, replicated: Make) -> Replicated:
-    made = accounts(replicated, capture=request.param, consumers=("warehouse",))
+@pytest.fixture
+def sites(capture: str, replicated: Make) -> Replicated:
+    made = accounts(replicated, capture=capture, consumers=("warehouse",))
     made.london.run("ALTER TABLE movement ALTER note SET STORAGE EXTERNAL")
     return made
 

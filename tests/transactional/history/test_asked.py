@@ -22,13 +22,13 @@ ROWS = 500
 KEPT = "history: {public.bookings: {table: public.bookings_history}}, consumers: [bookings_read]"
 
 
-@pytest.fixture(params=["log", "triggers"])
-def kept(request: pytest.FixtureRequest, unprovisioned: Pair, terminal: Terminal) -> Iterator[Pair]:
+@pytest.fixture
+def kept(capture: str, unprovisioned: Pair, terminal: Terminal) -> Iterator[Pair]:
     """London's bookings, and their history at Cape Town with one version of each."""
     text = re.sub(r"applier: (\w+)_applier", r"\g<0>, log_reader: \1_log_reader", CONFIGURATION).replace(
         "synchronizations:", "  bookings: {tables: [{table: public.bookings}]}\nsynchronizations:"
     )
-    wanted = REPLICATIONS.replace("schedule:", f"capture: {request.param}, {KEPT}, schedule:")
+    wanted = REPLICATIONS.replace("schedule:", f"capture: {capture}, {KEPT}, schedule:")
     unprovisioned.path.write_text(text + wanted)
     pair = replace(unprovisioned, configuration=load(unprovisioned.path))
     pair.london.run("CREATE TABLE bookings (id integer PRIMARY KEY, name text)")

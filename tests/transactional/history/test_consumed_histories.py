@@ -9,9 +9,9 @@ from tests.given.replicated_history import histories, versions
 from tests.given.replicated_sites import Replicated
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(request: pytest.FixtureRequest, replicated: Make) -> Replicated:
-    made = histories(replicated, capture=request.param)
+@pytest.fixture
+def sites(capture: str, replicated: Make) -> Replicated:
+    made = histories(replicated, capture=capture)
     made.settings = (made.settings or {}) | {"consumers": (f"{made.name}w",)}
     made.provision()
     made.initialize()

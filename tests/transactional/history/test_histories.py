@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -101,11 +102,12 @@ def check(replicated: Make, **how: object) -> Callable[[list[list[Act]]], None]:
     return one
 
 
-def test_a_history_holds_every_version_of_any_life(replicated: Make) -> None:
+@pytest.mark.parametrize("examples", [8, pytest.param(25, marks=pytest.mark.long)])
+def test_a_history_holds_every_version_of_any_life(replicated: Make, examples: int) -> None:
     """Some transactions are large ones: they give a version of each operation, too."""
     one = check(replicated, set_based_from=3)
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.lists(ACT, min_size=1, max_size=5), min_size=1, max_size=8))
     def always(acts: list[list[Act]]) -> None:
         one(acts)
@@ -113,10 +115,11 @@ def test_a_history_holds_every_version_of_any_life(replicated: Make) -> None:
     always()
 
 
-def test_so_it_does_where_triggers_capture(replicated: Make) -> None:
+@pytest.mark.parametrize("examples", [4, pytest.param(10, marks=pytest.mark.long)])
+def test_so_it_does_where_triggers_capture(replicated: Make, examples: int) -> None:
     one = check(replicated, capture="triggers")
 
-    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.lists(ACT, min_size=1, max_size=5), min_size=1, max_size=8))
     def always(acts: list[list[Act]]) -> None:
         one(acts)

@@ -27,9 +27,9 @@ CAPTURES = pytest.mark.parametrize("capture", ["log", "triggers"])
 LONG = "long " * 20_000
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(replicated: Make, request: pytest.FixtureRequest) -> Replicated:
-    made = begin_mapped(replicated, capture=request.param)
+@pytest.fixture
+def sites(replicated: Make, capture: str) -> Replicated:
+    made = begin_mapped(replicated, capture=capture)
     made.london.run(account(1), account(2, status="'I'", active="false", note=r"E'tab\there \\ and\nline'"))
     made.initialize()
     return made

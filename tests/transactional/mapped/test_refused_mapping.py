@@ -17,9 +17,9 @@ from tests.given.replicated_sites import Replicated
 Make = Callable[..., Replicated]
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(replicated: Make, request: pytest.FixtureRequest) -> Replicated:
-    made = begin_mapped(replicated, capture=request.param)
+@pytest.fixture
+def sites(replicated: Make, capture: str) -> Replicated:
+    made = begin_mapped(replicated, capture=capture)
     made.london.run(account(1))
     made.initialize()
     return made

@@ -43,9 +43,9 @@ FIRST = [
 SECOND = [("UPDATE b", 2, 9), ("DELETE a", 1, 2)]
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(request: pytest.FixtureRequest, replicated: Callable[..., Replicated]) -> Replicated:
-    made = replicated(TABLES, "public.a", "public.b", capture=request.param)
+@pytest.fixture
+def sites(capture: str, replicated: Callable[..., Replicated]) -> Replicated:
+    made = replicated(TABLES, "public.a", "public.b", capture=capture)
     made.initialize()
     made.capetown.run(*SEEN)
     return made

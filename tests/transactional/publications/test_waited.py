@@ -20,9 +20,9 @@ DDL = ("CREATE TABLE movement (id int PRIMARY KEY, amount int)",)
 COUNT = "SELECT count(*) FROM movement"
 
 
-@pytest.fixture(params=["log", "triggers"])
-def sites(request: pytest.FixtureRequest, replicated: Callable[..., Replicated]) -> Replicated:
-    made = replicated(DDL, "public.movement", capture=request.param)
+@pytest.fixture
+def sites(capture: str, replicated: Callable[..., Replicated]) -> Replicated:
+    made = replicated(DDL, "public.movement", capture=capture)
     made.initialize()
     return made
 
