@@ -10,6 +10,7 @@ from benchmarks.forgetting import begin, grid, measure, three
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_a_shadow_is_empty_again_after_every_row_was_edited_once(tmp_path: Path) -> None:
     """S4-018, S4-076: with edits and links during the cleanup, and no conflict afterwards."""
     with running_alone(tmp_path) as london:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks import databases
 from benchmarks.capture import LOGICAL
 from benchmarks.databases import SETTINGS, ServerKind
@@ -12,6 +14,7 @@ from demo import terminal
 from demo.progress import Progress
 
 
+@pytest.mark.long
 def test_both_kinds_carry_the_same_edits_and_the_log_alone_is_registered(tmp_path: Path) -> None:
     with databases.running_pair(tmp_path, ServerKind(settings=SETTINGS | LOGICAL)) as pair:
         kinds = [Sites(Capture.TRIGGERS, pair), Sites(Capture.LOG, pair.another("by_log"))]

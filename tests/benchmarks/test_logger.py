@@ -12,6 +12,7 @@ from benchmarks.logger_load import Load
 from demo.progress import Progress
 
 
+@pytest.mark.long
 def test_hits_at_two_nodes_are_counted_at_both_while_a_link_is_killed(tmp_path: Path) -> None:
     """S4-173, S4-178, S4-179: each node does the work of both, and a line tells of each thousand."""
     load = Load(1200, None)

@@ -95,20 +95,20 @@ def transplanted(draw: st.DrawFn) -> str:
     return str(yaml.safe_dump(tree, allow_unicode=draw(st.booleans())))
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(edited())
 def test_a_slip_of_the_hand_is_a_problem_or_harmless(text: str) -> None:
     check(text.encode())
 
 
-@settings(max_examples=1000)
+@settings(max_examples=400)
 @given(transplanted())
 @example(VALID.replace("table: public.flights", "'[key]': null", 1))
 def test_a_value_of_any_kind_in_any_place_is_a_problem_or_harmless(text: str) -> None:
     check(text.encode())
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(
     st.binary(max_size=200)
     | st.tuples(st.sampled_from(LINES), st.binary(max_size=8)).map(

@@ -124,14 +124,12 @@ def test_a_run_ends_once_no_transaction_has_come_for_as_long_as_it_lingers(
 def test_no_transaction_is_lost_or_replayed_twice_while_continuous_runs_follow_one_another(
     sites: Replicated,
 ) -> None:
-    inserts = [
-        f"INSERT INTO movement SELECT 2 * {n} + m, m FROM generate_series(0, 1) m" for n in range(1500)
-    ]
+    inserts = [f"INSERT INTO movement SELECT 2 * {n} + m, m FROM generate_series(0, 1) m" for n in range(600)]
     reports: list[ReplicationReport] = []
 
     def write() -> None:
         """In three parts, each followed by the end of a run that began before."""
-        for part in (inserts[:500], inserts[500:1000], inserts[1000:]):
+        for part in (inserts[:200], inserts[200:400], inserts[400:]):
             ended = len(reports)
             sites.london.run(*part)
             until(lambda: len(reports) > ended)  # noqa: B023 - it is called here alone

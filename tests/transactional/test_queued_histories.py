@@ -51,7 +51,11 @@ def _lost(spokes: Spokes) -> int:
 
 @pytest.mark.parametrize(
     ("policy", "scope"),
-    [("publisher_wins", "transaction"), ("publisher_wins", "row"), ("subscriber_wins", "transaction")],
+    [
+        ("publisher_wins", "transaction"),
+        ("subscriber_wins", "transaction"),
+        pytest.param("publisher_wins", "row", marks=pytest.mark.long),
+    ],
 )
 def test_all_sites_end_equal_in_content_and_versions_and_losers_are_logged(
     replicated: Make,

@@ -73,7 +73,7 @@ def test_a_replication_that_never_rests_is_compared_while_users_write(replicated
     met = 0
     two = users((sites.london, range(1, ROWS)), (sites.london, range(1, ROWS)))
     with staying(sites, run_for=120, linger=120) as (run, _), two:
-        for _ in range(8):
+        for _ in range(5):
             report = compare(sites, catch_up=looks)
             assert [each.key for each in report.differences] == [("1000",)]
             met += table(report).in_flight
@@ -125,7 +125,7 @@ def test_two_sites_that_both_write_are_compared_while_they_do(replicated: Make, 
     runs.start()
     try:
         with users((sites.london, range(1, 40)), (sites.capetown, range(60, 100))):
-            for _ in range(6):
+            for _ in range(4):
                 assert [each.key for each in compare(sites, catch_up=looks).differences] == [("50",)]
     finally:
         ended.set()

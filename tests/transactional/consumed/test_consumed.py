@@ -19,15 +19,23 @@ LONG = "x" * 10_000
 ODD = "tab\\t \\\\N newline\\n é"
 
 
-@pytest.fixture
-def sites(capture: str, replicated: Make) -> Replicated:
+def with_movements(replicated: Make, capture: str) -> Replicated:
     made = accounts(replicated, capture=capture, consumers=("warehouse",))
     made.london.run("ALTER TABLE movement ALTER note SET STORAGE EXTERNAL")
     return made
 
 
 @pytest.fixture
+def sites(capture: str, replicated: Make) -> Replicated:
+    return with_movements(replicated, capture)
+
+
+@pytest.fixture
 def warehouse(sites: Replicated) -> Consumer:
+    return begun(sites)
+
+
+def begun(sites: Replicated) -> Consumer:
     made = Consumer(sites, f"{sites.name}w")
     sites.settings = (sites.settings or {}) | {"consumers": (made.name,)}
     sites.provision()
@@ -126,10 +134,13 @@ def test_what_is_not_confirmed_is_read_again_and_what_is_written_is_not(
     assert not warehouse.read().operations
 
 
+@pytest.mark.parametrize("by", ["log", "triggers"])
 def test_a_read_ends_between_two_transactions(
-    sites: Replicated, warehouse: Consumer, monkeypatch: pytest.MonkeyPatch
+    replicated: Make, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a batch ends in the midst of one, that one is not cut."""
+    """Where a batch ends in the midst of one, that one is not cut. Each capture has its own batches."""
+    sites = with_movements(replicated, by)
+    warehouse = begun(sites)
     monkeypatch.setattr("concord.databases.postgresql.entries.from_log.OPERATIONS", 2)
     sites.london.run(
         *(f"INSERT INTO movement (amount) SELECT {n} FROM generate_series(1, 3)" for n in range(4))

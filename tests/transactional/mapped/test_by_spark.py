@@ -50,7 +50,7 @@ CHANGING = {
 }
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(*[st.none() | texts()] * 4), min_size=50, max_size=150))
 @pytest.mark.parametrize("wanted", CHANGING, ids=lambda each: f"{each[0]} {'out' if each[1] else 'in'}")
 def test_both_forms_map_and_refuse_the_same_rows_in_the_same_words(

@@ -85,7 +85,7 @@ def test_no_transaction_is_lost_or_replayed_twice_while_runs_of_both_directions_
     with ThreadPoolExecutor(2) as pool:
         writers = [pool.submit(write, sites.london, 0), pool.submit(write, sites.capetown, 1000)]
         while not all(each.done() for each in writers) or sum(each.entries for each in runs[-1]):
-            outcomes = sites.stay_both(0.7)
+            outcomes = sites.stay_both(0.4)
             reports = tuple(each for each in outcomes if isinstance(each, ReplicationReport))
             assert len(reports) == 2, outcomes
             runs.append(reports)

@@ -21,7 +21,7 @@ from tests.given.two_sites import Pair, carried
 
 pytestmark = pytest.mark.spark
 
-KEYS = 1500
+KEYS = 500
 #: One site's edit of a key that is there, and of one that is not; None leaves it alone.
 TO_ROWS = (
     "UPDATE item SET token = {token} WHERE id = ANY('{keys}')",

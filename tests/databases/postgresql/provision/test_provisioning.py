@@ -156,7 +156,7 @@ def test_users_write_while_a_site_is_provisioned_again_and_nobody_waits_for_the_
         for key in (2, 3):
             users.submit(write, key)
         try:
-            for _ in range(8):
+            for _ in range(5):
                 provisioning.provision(bare.installations())
         finally:
             ended.set()  # or a refused provisioning would leave the users at work for ever
