@@ -78,6 +78,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
+    monkeypatch.setattr(frames, "_ASK_AFTER", 0.02)  # a run that lingers takes more turns
     for module in (account, overlap, replicate):
         monkeypatch.setattr(module, "monotonic", made)
     return made

@@ -9,6 +9,7 @@ from concord.databases import provisioning
 from embedded.postgres import Server
 from tests.databases.postgresql.granted_rights import GRANTED, RIGHTS, TABLES
 from tests.given.bare_sites import Bare
+from tests.given.fixtures import MakePair
 from tests.given.site import APPLIER, READER, Site
 
 #: May pass a right on, and is a group that logins may be in.
@@ -49,10 +50,9 @@ def _others(server_with_logins: Server) -> None:
 
 
 @pytest.fixture
-def provisioned(sites: Bare) -> Iterator[Bare]:
-    sites.run(*TABLES, f"GRANT USAGE ON SCHEMA ops TO {OTHERS}")
-    provisioning.provision(sites.installations())
-    sites.run(f"GRANT USAGE ON SCHEMA concord TO {OTHERS}")
+def provisioned(pair: MakePair) -> Iterator[Bare]:
+    sites = Bare(*pair(*TABLES).sites)
+    sites.run(f"GRANT USAGE ON SCHEMA ops, concord TO {OTHERS}")
     yield sites
     sites.london.run(f"REVOKE {OTHERS} FROM {APPLIER}")
 
