@@ -4,14 +4,10 @@ Airflow knows a scheduler only by its row in the table of jobs, and how fresh it
 kept here, for no test wants the run itself.
 """
 
-import os
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from threading import Event, Thread
 
 import pytest
@@ -22,7 +18,7 @@ from airflow.sdk import timezone
 from airflow.utils.session import create_session
 from sqlalchemy import delete, select, update
 
-from tests.conftest import AIRFLOW_HOME, PROJECT
+from tests.conftest import AIRFLOW_HOME
 from tests.given.airflow_pair import NAME, Pair
 from tests.given.typed_commands import Terminal
 
@@ -101,11 +97,6 @@ def once_triggered(do: object, *arguments: object) -> Iterator[None]:
     waiting.join()
 
 
-def run_in(copy: Path, query: str) -> int:
-    with closing(sqlite3.connect(copy)) as database:
-        return int(database.execute(query).fetchone()[0])
-
-
 def ended(why: str) -> tuple[int, str]:
     """Status and line of a command that waits no more for the one run."""
     [run] = queued()
@@ -131,35 +122,20 @@ def test_a_dag_that_is_paused_after_the_trigger_ends_the_waiting_with_one_line(
 
 
 def test_a_database_of_airflows_that_ends_meanwhile_is_told_in_one_line(
-    scheduler: Scheduler, tmp_path: Path
+    scheduler: Scheduler, terminal: Terminal
 ) -> None:
-    copy = tmp_path / "airflow.db"
-    with (
-        closing(sqlite3.connect(AIRFLOW_HOME / "airflow.db")) as one,
-        closing(sqlite3.connect(copy)) as other,
-    ):
-        one.backup(other)
-    settings = {
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{copy}",
-        "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
-        "PYTHONPATH": f"{PROJECT / 'plugins'}{os.pathsep}{PROJECT}",
-    }
-    waiting = subprocess.Popen(
-        [sys.executable, "-m", "concord", "synchronize", NAME],
-        cwd=PROJECT,
-        env=os.environ | settings,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    query = "SELECT count(*) FROM dag_run WHERE state = 'queued'"
-    while run_in(copy, query) == 0:
-        assert waiting.poll() is None, waiting.communicate()
-        time.sleep(0.2)
-    with closing(sqlite3.connect(copy)) as database:
-        database.execute("ALTER TABLE dag_run RENAME TO gone")
-    out, said = waiting.communicate(timeout=60)
-    assert (waiting.returncode, out) == (1, "")
+    with once_triggered(rename, "dag_run", "gone"):
+        try:
+            status, _, said = terminal("synchronize", NAME)
+        finally:
+            rename("gone", "dag_run")
+    assert status == 1
     assert said.startswith("Airflow's own database cannot be read: ")
     assert said.count("\n") == 1
     assert "see whether Airflow knows the run manual__" in said
+
+
+def rename(table: str, name: str) -> None:
+    with closing(sqlite3.connect(AIRFLOW_HOME / "airflow.db", timeout=60)) as database:
+        database.execute("PRAGMA legacy_alter_table = ON")  # what refers to it refers to it afterwards
+        database.execute(f"ALTER TABLE {table} RENAME TO {name}")
