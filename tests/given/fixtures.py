@@ -1,7 +1,7 @@
 """Fixtures of real sites: each conftest.py of tests on them takes those that its tests ask for."""
 
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
