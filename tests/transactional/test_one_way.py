@@ -3,7 +3,7 @@
 import pytest
 
 from concord.databases.postgresql.entries import from_log
-from concord.messages.errors import EntryRefused, HistoryLost, NotInitialized
+from concord.messages.errors import EntryRefused, HistoryLost, NotInitialized, SitesDiffer
 from tests.given.replicated_accounts import ACCOUNTS, Make, accounts
 from tests.given.replicated_sites import Replicated
 
@@ -183,6 +183,14 @@ def test_a_replication_that_was_never_initialized_says_so(replicated: Make) -> N
     made = replicated(ACCOUNTS, "public.account")
     with pytest.raises(NotInitialized, match="initialize__"):
         made.run()
+
+
+def test_rows_of_the_subscriber_are_not_replaced_unasked(replicated: Make) -> None:
+    made = replicated(ACCOUNTS, "public.account")
+    made.capetown.run("INSERT INTO account VALUES (1, 'mine', 1)")
+    with pytest.raises(SitesDiffer, match="has rows already"):
+        made.initialize()
+    assert made.capetown.rows("SELECT * FROM account") == [(1, "mine", 1)]
 
 
 def test_a_subscriber_that_was_restored_is_refused_before_anything_is_written(sites: Replicated) -> None:
