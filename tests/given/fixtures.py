@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,15 +61,19 @@ def site_on(server: Server, name: str, database: str, *, by_log: bool = False) -
 @contextmanager
 def two_empty_sites(server: Server) -> Iterator[tuple[Site, Site]]:
     """London and Cape Town in databases of their own, which are dropped at the end, with their slots."""
-    names = [f"test_{os.urandom(6).hex()}" for _ in range(2)]
-    for name in names:
-        server.create_database(name)
-    london, capetown = map(partial(site_on, server), ("london", "capetown"), names)
-    yield london, capetown
-    for site in (london, capetown):
-        site.drop_slots()
-        site.connection.close()
-        server.drop_database(site.database)
+    with ExitStack() as ends:
+        london, capetown = (_empty_site(server, name, ends) for name in ("london", "capetown"))
+        yield london, capetown
+
+
+def _empty_site(server: Server, name: str, ends: ExitStack) -> Site:
+    database = f"test_{os.urandom(6).hex()}"
+    server.create_database(database)
+    ends.callback(server.drop_database, database)
+    site = site_on(server, name, database)
+    ends.callback(site.connection.close)
+    ends.callback(site.drop_slots)
+    return site
 
 
 T = TypeVar("T")
@@ -185,23 +188,24 @@ def replicated(templates: TemplateDatabases, database: MakeDatabase) -> Iterator
     Each site may have statements of its own, by its name.
     """
     made: list[Replicated] = []
+    ends = ExitStack()
 
     def make(ddl: Statements, *tables: str | ReplicatedTable, **settings: Any) -> Replicated:
         def provision(sites: Mapping[str, Site]) -> Replicated:
             return begin_replicated(sites["london"], sites["capetown"], ddl, *tables, **settings)
 
-        # Slots have names in their server: two replications of one test are not copies of one template.
+        # The name of a slot is unique in a server: two replications of one test are not copies of one template.
         key = ("replicated", len(made), repr((ddl, tables, settings)))
         captures = dict.fromkeys(("london", "capetown"), Capture.TRIGGERS)
         sites, original = copied_sites(templates, key, captures, provision, database)
         made.append(replace(original, settings=settings, **sites))
+        for site in sites.values():
+            ends.callback(site.connection.close)
+            ends.callback(site.drop_slots)
         return made[-1]
 
-    yield make
-    for each in made:
-        for site in each.sites:
-            site.drop_slots()
-            site.connection.close()
+    with ends:
+        yield make
 
 
 @pytest.fixture

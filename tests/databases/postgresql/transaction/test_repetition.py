@@ -37,7 +37,7 @@ def target(written_site: MakeWritten, monkeypatch: pytest.MonkeyPatch) -> Writte
 
 
 class Fails:
-    """At each of the first `times` commits the database reports this state."""
+    """In each of the first `times` tries the database reports this state, after the base tables are written."""
 
     def __init__(self, target: WrittenSite, state: str, times: int) -> None:
         self._target, self._state, self._times, self.tries = target, state, times, 0
