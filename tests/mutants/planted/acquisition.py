@@ -225,7 +225,7 @@ ACQUISITION = (
         "concord.databases.postgresql.rows.stage:Staged._typed",
         'FROM {self.sql} WHERE attempt IN ({believed}))"',
         'FROM {self.sql})"',
-        "tests/link/spark/test_cluster.py -k not_believed",
+        "tests/databases/postgresql/transaction/test_one_transaction.py -k not_believed",
     ),
     Mutant(
         "the error of an initial copy contains a private value",
