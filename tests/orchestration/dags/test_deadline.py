@@ -21,7 +21,7 @@ from tests.orchestration.dags.running_sites import Scene, running_sites
 from tests.orchestration.file_notifier import connection
 
 __all__ = ["parse"]
-pytestmark = [pytest.mark.airflow, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
 #: Links that read in London wait for a pool that has no slot for them.
 CONFIGURATION = f"""\
@@ -65,6 +65,7 @@ def _edit(london: Site, _capetown: Site) -> None:
     london.run("UPDATE flights SET delay = 10 WHERE flight = 1")
 
 
+@pytest.mark.long
 def test_a_run_that_does_not_end_is_told_of_by_a_mail_while_it_waits(scene: Scene, box: Mailbox) -> None:
     """S2-11: by the triggerer. Cape Town has nothing to send, and nobody hears of its link."""
     scene.airflow.set_pool("sessions", 0)
