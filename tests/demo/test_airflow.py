@@ -24,7 +24,7 @@ from embedded import ports
 PROJECT = Path(__file__).resolve().parents[2]
 DAG = "synchronize__london_capetown"
 
-pytestmark = [pytest.mark.airflow, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
 
 
 @dataclass
@@ -70,6 +70,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         process.communicate(timeout=120)
 
 
+@pytest.mark.long
 def test_the_lines_that_it_prints_lead_another_terminal_to_its_sites_and_its_airflow(demo):
     assert f"http://127.0.0.1:{demo.port}" in demo.said
     assert demo.password_file.stat().st_mode & 0o077 == 0
@@ -100,6 +101,7 @@ def _try_the_lines(said: str, directory: Path) -> None:
     assert "london_capetown" in answers[2]
 
 
+@pytest.mark.long
 def test_a_synchronization_asked_for_at_a_terminal_is_run_by_the_scheduler_unless_its_dag_is_paused(demo):
     port, password = demo.port, demo.password
     started = psutil.Process(demo.process.pid).children(recursive=True)
@@ -119,6 +121,7 @@ def test_a_synchronization_asked_for_at_a_terminal_is_run_by_the_scheduler_unles
     assert [_triggered_by(told["run"], port, password) for told in (here, there)] == ["test", "cli"]
 
 
+@pytest.mark.long
 def test_it_listens_on_this_machine_alone_and_stops_with_all_its_processes(demo):
     """The last one: nothing of it is left."""
     port, process = demo.port, demo.process
