@@ -43,4 +43,6 @@ async def _first_request() -> httpx.Response:
 
 import_module("tests.given.quick_airflow").check_schemas_once()
 assert asyncio.run(_first_request()).is_success
+for thread in set(threading.enumerate()) - {threading.main_thread()}:
+    thread.join(60)  # those of the event loop end with it, in a moment
 assert threading.active_count() == 1
