@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 import pytest
+
+from tests.suite.git import git
 
 #: Guessed seconds of a test with one of these markers. No worker is to be left alone with a long file at the end.
 SECONDS = {"long": 60, "airflow": 30, "spark": 6}
@@ -30,16 +31,9 @@ def ordered(items: Iterable[pytest.Item], project: Path, changed: Collection[str
 
 def changed_since(commit: str, project: Path) -> list[str]:
     """The files, relative to the project, that are new or differ from the commit; none where git does not know it."""
-    files: list[str] = []
-    for command in (["diff", "--name-only", commit, "--"], ["ls-files", "--others", "--exclude-standard"]):
-        try:
-            done = subprocess.run(["git", *command], cwd=project, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            return []
-        if done.returncode:
-            return []
-        files += done.stdout.splitlines()
-    return files
+    changed = git(project, "diff", "--name-only", commit, "--")
+    added = git(project, "ls-files", "--others", "--exclude-standard")
+    return [] if changed is None or added is None else [*changed.splitlines(), *added.splitlines()]
 
 
 def rooms_of(files: Iterable[str]) -> set[str]:

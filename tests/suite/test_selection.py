@@ -26,7 +26,7 @@ def test_that_takes_long(): ...
 def test_of_which_one_takes_long(table): ...
 
 @pytest.mark.parametrize("judged", ["at the target", pytest.param("by Spark", marks=pytest.mark.long)])
-def test_of_whose_two_forms_one_is_dear(judged): ...
+def test_of_whose_two_forms_one_is_expensive(judged): ...
 """
 
 COMMITS = [f"commit {number}" for number in range(20)]
@@ -78,7 +78,7 @@ def test_what_is_marked_long_is_left_out(items: list[pytest.Item]) -> None:
 def test_a_value_that_takes_long_is_never_the_chosen_one(items: list[pytest.Item]) -> None:
     for commit in COMMITS:
         names = [name for name in run_at(items, commit) if "two_forms" in name]
-        assert names == ["test_of_whose_two_forms_one_is_dear[at the target]"]
+        assert names == ["test_of_whose_two_forms_one_is_expensive[at the target]"]
 
 
 @given(st.sets(st.text(), min_size=1), st.text())

@@ -5,7 +5,6 @@ The record is a file of the project, so that everybody who has a commit sees whe
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from tests.suite import PROJECT
+from tests.suite.git import git
 
 RECORD = PROJECT / "tests" / "suite" / "last-whole-run.json"
 #: Days of commits after which a whole run is old.
@@ -84,20 +84,12 @@ class Recorder:
 
 def commit_of(project: Path) -> str:
     """The commit of the project's files; empty where a file differs from it, and without git."""
-    return "" if _git(project, "status", "--porcelain") else _git(project, "rev-parse", "HEAD")
-
-
-def _git(project: Path, *command: str) -> str:
-    try:
-        done = subprocess.run(["git", *command], cwd=project, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return "" if git(project, "status", "--porcelain") else git(project, "rev-parse", "HEAD") or ""
 
 
 def main() -> int:
     """Print the notice, if any. Returns 0: a clone from which nobody has run all tests is no mistake."""
-    if committed := _git(PROJECT, "log", "-1", "--format=%cI"):
+    if committed := git(PROJECT, "log", "-1", "--format=%cI"):
         newest = pendulum.parse(committed)
         assert isinstance(newest, pendulum.DateTime)
         if said := notice(last(), newest):
