@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from concord.databases.contract.replication_ends import Replayed
+from concord.databases.contract.replication_ends import Begun, Filled, Replayed
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replication.publisher import Publisher
@@ -31,6 +31,11 @@ class Ends:
         since = self.subscriber.level() if level is None else level
         with self.publisher.stream(since, self.published) as stream:
             return list(stream.batches(end))
+
+    def copy(self, begun: Begun, *, replace: bool = False) -> Filled:
+        """The first copy, of the rows that the snapshot shows."""
+        copies = self.publisher.copies(self.published, begun.snapshot)
+        return self.subscriber.initialize(copies, begun.level, replace=replace)
 
     def stage(self, *batches: Gathered) -> None:
         for batch in batches:

@@ -222,8 +222,7 @@ def test_a_row_before_the_snapshot_is_copied_and_a_row_after_it_is_replayed_each
     with ends.publisher.begin_anew() as begun:
         insert(replication, 2, owner="replayed")
         replication.sites.london.run("UPDATE account SET owner = 'changed' WHERE id = 1")
-        copies = ends.publisher.copies(ends.published, begun.snapshot)
-        filled = ends.subscriber.initialize(copies, begun.level, replace=False)
+        filled = ends.copy(begun)
     assert filled.rows["public.account"]["inserted"] == 1
     assert replication.accounts() == [(1, "copied")]
     ends.subscriber.begin()
@@ -241,8 +240,7 @@ def test_a_transaction_that_begins_after_the_snapshot_and_commits_after_the_copy
     with london.log_in(london.superuser, autocommit=False) as user:
         with ends.publisher.begin_anew() as begun:
             user.execute(b"INSERT INTO account (id, owner) VALUES (1, 'open')")
-            copies = ends.publisher.copies(ends.published, begun.snapshot)
-            ends.subscriber.initialize(copies, begun.level, replace=False)
+            ends.copy(begun)
         user.commit()
     assert replication.accounts() == []
     ends.subscriber.begin()
@@ -261,8 +259,7 @@ def test_a_transaction_that_is_open_when_the_log_is_to_begin_is_waited_for_and_c
 
     def copy() -> None:
         with ends.publisher.begin_anew() as begun:
-            copies = ends.publisher.copies(ends.published, begun.snapshot)
-            ends.subscriber.initialize(copies, begun.level, replace=False)
+            ends.copy(begun)
 
     with ThreadPoolExecutor(1) as threads:
         with london.log_in(london.superuser, autocommit=False) as user:
@@ -286,14 +283,13 @@ def test_a_copy_over_rows_of_the_subscriber_s_own_needs_to_be_asked_for(
     ends.subscriber.take_epoch()
     level = ends.subscriber.level()
     with ends.publisher.begin_anew() as begun:
-        copies = ends.publisher.copies(ends.published, begun.snapshot)
         if replace:
-            ends.subscriber.initialize(copies, begun.level, replace=True)
+            ends.copy(begun, replace=True)
             assert replication.accounts() == [(1, "x")]
             assert ends.subscriber.level() == begun.level
         else:
             with pytest.raises(SitesDiffer, match=r"^capetown: public\.account has rows already"):
-                ends.subscriber.initialize(copies, begun.level, replace=False)
+                ends.copy(begun)
             assert replication.accounts() == [(9, "mine")]
             assert ends.subscriber.level() == level
 
