@@ -34,9 +34,9 @@ CAPTURE = "TESTS_CAPTURE"
 over_captures = pytest.mark.parametrize("capture", [*Capture], indirect=True, ids=str)
 
 MakePair = Callable[..., Pair]
-MakeLivedPair = Callable[[str, Sequence[str], Callable[[Pair], Pair]], Pair]
+MakePreparedPair = Callable[[str, Sequence[str], Callable[[Pair], Pair]], Pair]
 MakeNetwork = Callable[..., Network]
-MakeLived = Callable[[Hashable, Callable[[MakeNetwork], Network]], Network]
+MakePreparedNetwork = Callable[[Hashable, Callable[[MakeNetwork], Network]], Network]
 MakeShops = Callable[..., Shops]
 MakeWritten = Callable[..., WrittenSite]
 
@@ -56,6 +56,11 @@ def judged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 def site_on(server: Server, name: str, database: str, *, by_log: bool = False) -> Site:
     return Site(name, server.host, server.port, database, server.superuser, server.password, by_log)
+
+
+def spark_of(request: pytest.FixtureRequest) -> Callable[[], SparkSession]:
+    """The session's Spark, which starts when it is first called."""
+    return lambda: request.getfixturevalue("spark")
 
 
 @contextmanager
@@ -128,11 +133,9 @@ def pair(
 ) -> Iterator[MakePair]:
     """Call it with the statements that make both sites' tables; Spark starts only when a link needs it."""
     made: list[Pair] = []
+    spark = spark_of(request)
 
     def make(*ddl: str) -> Pair:
-        def spark() -> SparkSession:
-            return request.getfixturevalue("spark")
-
         def provision(sites: Mapping[str, Site]) -> tuple[ReplicatedTable, ...]:
             return begin(sites["london"], sites["capetown"], ddl, spark).tables
 
@@ -154,25 +157,23 @@ def each_capture(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def lived_pair(
+def prepared_pair(
     request: pytest.FixtureRequest, templates: TemplateDatabases, database: MakeDatabase, capture: Capture
-) -> Iterator[MakeLivedPair]:
-    """Call it with a name, the statements that make both sites' tables, and a function that has the pair live.
+) -> Iterator[MakePreparedPair]:
+    """Call it with a name, the statements that make both sites' tables, and a function that prepares the pair.
 
-    The function is called once a name; every other call gets copies of how the pair was then.
+    The function is called once a name. Every later call gets copies of the pair that it returned.
     """
     made: list[Pair] = []
+    spark = spark_of(request)
 
-    def spark() -> SparkSession:
-        return request.getfixturevalue("spark")
-
-    def make(name: str, ddl: Sequence[str], live: Callable[[Pair], Pair]) -> Pair:
+    def make(name: str, ddl: Sequence[str], prepare: Callable[[Pair], Pair]) -> Pair:
         def provision(sites: Mapping[str, Site]) -> Pair:
-            return live(begin(sites["london"], sites["capetown"], ddl, spark))
+            return prepare(begin(sites["london"], sites["capetown"], ddl, spark))
 
         captures = dict.fromkeys(("london", "capetown"), capture)
-        sites, lived = copied_sites(templates, ("lived", name, *ddl), captures, provision, database)
-        made.append(replace(lived, spark=spark, **sites))
+        sites, prepared = copied_sites(templates, ("prepared", name, *ddl), captures, provision, database)
+        made.append(replace(prepared, spark=spark, **sites))
         return made[-1]
 
     yield make
@@ -219,6 +220,7 @@ def network(
     """Call it with a topology and the statements that make every site's tables, and with sites whose capture is
     another one."""
     made: list[Network] = []
+    spark = spark_of(request)
 
     def make(topology: Topology, *ddl: str, **captures: Capture) -> Network:
         def capture_at(name: str) -> Capture:
@@ -226,9 +228,6 @@ def network(
 
         def make_site(name: str) -> Site:
             return site_on(server_with_logins, name, database().name, by_log=capture_at(name) is Capture.LOG)
-
-        def spark() -> SparkSession:
-            return request.getfixturevalue("spark")
 
         def provision(sites: Mapping[str, Site]) -> tuple[ReplicatedTable, ...]:
             return begin_network(topology, sites.__getitem__, ddl, spark).tables
@@ -245,22 +244,21 @@ def network(
 
 
 @pytest.fixture
-def lived_network(
+def prepared_network(
     request: pytest.FixtureRequest, templates: TemplateDatabases, database: MakeDatabase
-) -> Iterator[MakeLived]:
-    """Call it with a key, and with a function that makes a network and has it live: the network as it is then.
+) -> Iterator[MakePreparedNetwork]:
+    """Call it with a key, and with a function that makes and prepares a network.
 
-    The function is called once a key, every other call gets copies. All sites have triggers.
+    The function is called once a key. Every later call gets copies of the network that it returned. All sites have
+    triggers.
     """
     made: list[Network] = []
-
-    def spark() -> SparkSession:
-        return request.getfixturevalue("spark")
+    spark = spark_of(request)
 
     def site_in(name: str, within: Database) -> Site:
         return site_on(templates.server, name, within.name)
 
-    def make(key: Hashable, live: Callable[[MakeNetwork], Network]) -> Network:
+    def make(key: Hashable, prepare: Callable[[MakeNetwork], Network]) -> Network:
         def provisioned(empty: MakeDatabase) -> Provisioned:
             databases: dict[str, Database] = {}
 
@@ -268,20 +266,20 @@ def lived_network(
                 databases[name] = empty()
                 return site_in(name, databases[name])
 
-            lived = live(lambda topology, *ddl: begin_network(topology, make_site, ddl, spark))
-            for site in lived.sites:
+            prepared = prepare(lambda topology, *ddl: begin_network(topology, make_site, ddl, spark))
+            for site in prepared.sites:
                 site.close()
-            return Provisioned(databases, lived)
+            return Provisioned(databases, prepared)
 
-        copies, lived = templates.copied(("lived", key), provisioned, database)
+        copies, prepared = templates.copied(("prepared", key), provisioned, database)
         sites = {name: site_in(name, copy) for name, copy in copies.items()}
         made.append(
             replace(
-                lived,
+                prepared,
                 by_name=sites,
                 spark=spark,
                 make_site=lambda name: site_in(name, database()),
-                reports=[*lived.reports],
+                reports=[*prepared.reports],
             )
         )
         return made[-1]
@@ -310,9 +308,7 @@ def shops(
     """Call it once; Spark starts only when a link needs it."""
     names = ("london", "capetown")
     made: list[Site] = []
-
-    def spark() -> SparkSession:
-        return request.getfixturevalue("spark")
+    spark = spark_of(request)
 
     def make(**changed: Any) -> Shops:
         def opened(sites: Mapping[str, Site]) -> Shops:
@@ -339,7 +335,7 @@ def copies(
     """London with ten flights; Cape Town empty; nothing provisioned."""
     london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
     london.run(*FLIGHTS)
-    yield Copies(london, capetown, lambda: request.getfixturevalue("spark"))
+    yield Copies(london, capetown, spark_of(request))
     for site in (london, capetown):
         site.connection.close()
 
@@ -375,7 +371,7 @@ def unlike(
         london.run(london_ddl)
         capetown.run(capetown_ddl)
         tables = configured(entries, tmp_path)
-        made.append(begin_mapped(london, capetown, tables, lambda: request.getfixturevalue("spark")))
+        made.append(begin_mapped(london, capetown, tables, spark_of(request)))
         return made[-1]
 
     yield make

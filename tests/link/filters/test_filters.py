@@ -14,7 +14,7 @@ from tests.given.at_rest import written
 from tests.given.behind_capture import behind_the_back
 from tests.given.comparison import compared, kinds, only
 from tests.given.filtered_pair import BOOK, HERE, agree, filtered, shared
-from tests.given.fixtures import MakeLivedPair, MakePair, site_on
+from tests.given.fixtures import MakePair, MakePreparedPair, site_on
 from tests.given.site import Site, provision_site
 from tests.given.strangers import forget, initialized, unstamped
 from tests.given.tombstones import cleaned, held
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def sites(lived_pair: MakeLivedPair) -> Pair:
+def sites(prepared_pair: MakePreparedPair) -> Pair:
     """Nine books of region 1 at both sites; two of Cape Town's own, one of London's own."""
 
-    def live(pair: Pair) -> Pair:
+    def prepare(pair: Pair) -> Pair:
         made = filtered(pair)
         made.capetown.run("INSERT INTO book VALUES (20, 2, 'mine'), (21, 2, 'also mine')")
         made.london.run("INSERT INTO book VALUES (30, 3, 'ours')")
@@ -35,7 +35,7 @@ def sites(lived_pair: MakeLivedPair) -> Pair:
         made.settle()
         return made
 
-    return lived_pair("books in and out of the filter", BOOK, live)
+    return prepared_pair("books in and out of the filter", BOOK, prepare)
 
 
 def book(site: Site, key: int) -> tuple[int, str] | None:

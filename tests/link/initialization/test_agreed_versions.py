@@ -13,7 +13,7 @@ from concord.tables.row_filter_text import parse_row_filter
 from spark_jobs.initialize import initialize
 from tests.given.at_step import At
 from tests.given.filtered_pair import HERE
-from tests.given.fixtures import MakeLived, MakeNetwork
+from tests.given.fixtures import MakeNetwork, MakePreparedNetwork
 from tests.given.forgotten import (
     agree_at_london_alone,
     forget,
@@ -39,11 +39,11 @@ JOINS = {
 
 @pytest.fixture(params=JOINS)
 def joined(
-    lived_network: MakeLived, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    prepared_network: MakePreparedNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Network:
     how, rows = JOINS[request.param]
 
-    def live(network: MakeNetwork) -> Network:
+    def prepare(network: MakeNetwork) -> Network:
         made = network(chain("london", "capetown"), ITEM)
         agree_at_london_alone(made, monkeypatch)
         made.add("oslo", "london", [ITEM, *rows])
@@ -51,7 +51,7 @@ def joined(
         assert table.how is how
         return made
 
-    return lived_network((ITEM, "joined", how), live)
+    return prepared_network((ITEM, "joined", how), prepare)
 
 
 def test_a_site_that_joins_knows_an_agreed_version_as_agreed(joined: Network) -> None:
@@ -92,11 +92,11 @@ DONE = (
 
 @pytest.fixture(params=["london", "oslo"])
 def merged(
-    lived_network: MakeLived, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    prepared_network: MakePreparedNetwork, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Network:
     """London has agreed to forget inserts of Cape Town's, and own deletes. The site whose rows hold differs."""
 
-    def live(network: MakeNetwork) -> Network:
+    def prepare(network: MakeNetwork) -> Network:
         made = network(chain("london", "capetown"), ITEM)
         made["capetown"].run("INSERT INTO item SELECT 10 + n, 'one' FROM generate_series(0, 5) n")
         made["london"].run("INSERT INTO item SELECT 20 + n, 'one' FROM generate_series(0, 5) n")
@@ -110,7 +110,7 @@ def merged(
         initialize(InitializationJob(link=link, how=How.MERGE, named=request.param), made.spark)
         return made
 
-    return lived_network((ITEM, HELD, DONE, request.param), live)
+    return prepared_network((ITEM, HELD, DONE, request.param), prepare)
 
 
 def test_a_merge_makes_both_sites_equal_where_one_has_agreed_to_forget(merged: Network) -> None:
@@ -200,19 +200,19 @@ MEANWHILE = [
 @pytest.mark.parametrize("step", MEANWHILE)
 @pytest.mark.parametrize("how", JOINS)
 def test_a_cleanup_that_has_not_heard_of_a_site_forgets_nothing_that_it_has_read(
-    lived_network: MakeLived, monkeypatch: pytest.MonkeyPatch, how: str, step: str
+    prepared_network: MakePreparedNetwork, monkeypatch: pytest.MonkeyPatch, how: str, step: str
 ) -> None:
     """The site would know an insert for ever that nobody else does."""
     kind, rows = JOINS[how]
 
-    def live(network: MakeNetwork) -> Network:
+    def prepare(network: MakeNetwork) -> Network:
         made = network(chain("london", "capetown"), ITEM)
         made["london"].run("INSERT INTO item VALUES (1, 'one'), (2, 'two')")
         linked(made)
         made.add("oslo", "london", [ITEM, *rows])
         return made
 
-    made = lived_network((ITEM, "joins", kind), live)
+    made = prepared_network((ITEM, "joins", kind), prepare)
     asked = replace(made, topology=chain("london", "capetown")).carrying()
     job = InitializationJob(link=made.job("london", "oslo"), how=kind)
 
