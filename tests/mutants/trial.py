@@ -1,4 +1,4 @@
-"""Plants one mutant in a copy of the project, and runs its test there, but for what `make test` leaves out as long."""
+"""Plants one mutant in a copy of the project, and runs its test there, unless the test is marked `long`."""
 
 from __future__ import annotations
 
