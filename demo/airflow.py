@@ -24,7 +24,7 @@ from embedded import ports
 from embedded.connect_server import starting
 
 HOST = "127.0.0.1"
-_STANDALONE = ["airflow", "standalone"]
+STANDALONE = ["demo.standalone"]
 _USUAL_PORT = 8080
 _START_SECONDS = 180.0
 _POLL_SECONDS = 0.5
@@ -67,13 +67,13 @@ def _run_airflow(console: Console, progress: Progress, directory: Path, made: si
     settings = {**environment(home, sites.connections(made, load(CONFIG))), **local_settings(home, port)}
     with starting(directory / "logs" / "spark.log", environment(home, {})) as spark:
         settings["AIRFLOW_CONN_SPARK_DEFAULT"] = spark.connection
-        with background.running(_STANDALONE, settings, log) as process:
+        with background.running(STANDALONE, settings, log) as process:
             with progress.step("Start Airflow and Spark"):
                 wait_until_healthy(process, port, log)
                 spark.wait()
             invitation.write(directory, settings, made)
             console.print(_invitation(port, directory, log), highlight=False, soft_wrap=True)
-            background.wait(process, _STANDALONE, log)
+            background.wait(process, STANDALONE, log)
 
 
 def local_settings(home: Path, port: int) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from rich.console import Console
 from concord.configuration.configuration import load
 from concord.messages.how_many import how_many
 from demo import background, runs, sites, terminal, workspace
-from demo.airflow import local_settings, make_password, wait_until_healthy
+from demo.airflow import STANDALONE, local_settings, make_password, wait_until_healthy
 from demo.environment import CONFIG, PROJECT, environment
 from demo.options import parser
 from demo.progress import Progress
@@ -61,7 +61,7 @@ def _show(directory: Path, flights: int) -> int:
             with (
                 starting(directory / "logs" / "spark.log", alone) as spark,
                 background.running(
-                    ["airflow", "standalone"],
+                    STANDALONE,
                     settings | {"AIRFLOW_CONN_SPARK_DEFAULT": spark.connection},
                     log,
                 ) as process,

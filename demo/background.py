@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from demo.environment import PROJECT
+from embedded import private_file
 
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.1
@@ -27,7 +28,7 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A Python module at work in a session of its own; the whole session is gone when the block ends."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as output:
+    with open(log, "ab", opener=private_file.opener) as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
             cwd=PROJECT,
@@ -36,6 +37,7 @@ def running(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            umask=private_file.UMASK,
         )
     try:
         yield process

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from embedded import ports
+from embedded import ports, private_file
 from spark_jobs.connect_server import TOKEN
 
 #: Seconds until it must answer: its Java starts, and then its first Python worker.
@@ -37,7 +37,7 @@ class ConnectServer:
         where = ["--port", str(self.port), "--master", master, "--memory", memory]
         # Its own environment alone: a token stands in no command line.
         alone = {name: value for name, value in environment.items() if not name.startswith("AIRFLOW")}
-        with log.open("ab") as output:
+        with open(log, "ab", opener=private_file.opener) as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "spark_jobs.connect_server", *where],
                 env={**alone, TOKEN: self.token, "SPARK_LOCAL_IP": ports.HOST},
@@ -45,6 +45,7 @@ class ConnectServer:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                umask=private_file.UMASK,
             )
 
     @property

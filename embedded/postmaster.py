@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 
+from embedded import private_file
 from embedded.account import Account
 
 #: PostgreSQL's shutdown modes and the signals that ask for them.
@@ -19,7 +20,7 @@ _POLL_SECONDS = 0.02
 
 def launch(program: Path, data: Path, port: int, log: Path, account: Account) -> subprocess.Popen[bytes]:
     """Start a postmaster as a child of this process; it is not ready yet."""
-    with log.open("ab") as output:
+    with open(log, "ab", opener=private_file.opener) as output:
         return account.start([program, "-D", data, "-p", str(port)], output=output)
 
 

@@ -12,7 +12,7 @@ import psutil
 import pyspark
 
 from concord.orchestration.tasks.spark_settings import SHORT_LIVED
-from embedded import ports
+from embedded import ports, private_file
 
 SPARK_HOME = Path(pyspark.__file__).parent
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
@@ -68,13 +68,14 @@ class Cluster:
             self._wait_for(name, "Successfully registered")
 
     def _start(self, name: str, *command: str) -> None:
-        with (self._directory / f"{name}.log").open("wb") as log:
+        with open(self._directory / f"{name}.log", "wb", opener=private_file.opener) as log:
             process = subprocess.Popen(
                 [SPARK_HOME / "bin" / "spark-class", *command],
                 env={**self.environment, "SPARK_CONF_DIR": str(self._settings())},
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                umask=private_file.UMASK,
             )
         self._processes.append(process)
 

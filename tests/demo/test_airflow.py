@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -105,7 +106,7 @@ def _try_the_lines(said: str, directory: Path) -> None:
 def test_a_synchronization_asked_for_at_a_terminal_is_run_by_the_scheduler_unless_its_dag_is_paused(demo):
     port, password = demo.port, demo.password
     started = psutil.Process(demo.process.pid).children(recursive=True)
-    settings = next(each.environ() for each in started if "standalone" in each.cmdline())
+    settings = next(each.environ() for each in started if "demo.standalone" in each.cmdline())
 
     here = _synchronize(settings)
     unpaused = httpx.patch(
@@ -126,7 +127,8 @@ def test_it_listens_on_this_machine_alone_and_stops_with_all_its_processes(demo)
     """The last one: nothing of it is left."""
     port, process = demo.port, demo.process
     started = psutil.Process(process.pid).children(recursive=True)
-    assert _listening_addresses(started, port) == {"127.0.0.1"}
+    assert _listening_addresses(started) == {"127.0.0.1"}
+    assert _readable_by_others(demo.directory) == []
 
     (spark,) = [each for each in started if "spark_jobs.connect_server" in _command(each)]
     assert not [name for name in spark.environ() if name.startswith("AIRFLOW")], (
@@ -220,13 +222,20 @@ def _serves(dag: str, port: int, password: str) -> bool:
     return False
 
 
-def _listening_addresses(processes: list[psutil.Process], port: int) -> set[str]:
+def _listening_addresses(processes: list[psutil.Process]) -> set[str]:
     addresses = set()
     for process in processes:
         with suppress(psutil.NoSuchProcess):  # Airflow's processes come and go
             addresses |= {
-                connection.laddr.ip
+                ip_address(connection.laddr.ip)
                 for connection in process.net_connections("tcp")
-                if connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+                if connection.status == psutil.CONN_LISTEN
             }
-    return addresses
+    return {str(getattr(each, "ipv4_mapped", None) or each) for each in addresses}
+
+
+def _readable_by_others(directory: Path) -> list[Path]:
+    """The logs and databases that another account could read."""
+    kept = [each for each in directory.rglob("*") if re.search(r"\.(log|db)(-\w+)?$", each.name)]
+    assert kept, "nothing was found"
+    return [each for each in kept if each.stat().st_mode & 0o077]

@@ -1,6 +1,7 @@
 """The repository is opened safely or refused in words that hold no password."""
 
 import logging
+import os
 import threading
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,32 @@ def test_sqlite_runs_in_wal_mode_with_foreign_keys(tmp_path: Path) -> None:
         assert connection.scalar(text("PRAGMA journal_mode")) == "wal"
         assert connection.scalar(text("PRAGMA foreign_keys")) == 1
         assert connection.scalar(text("PRAGMA busy_timeout")) == 30_000
+
+
+def test_a_sqlite_repository_is_its_accounts_alone_with_the_files_beside_it(tmp_path: Path) -> None:
+    """Whatever the umask says, since the conflicts there hold rows."""
+    before = os.umask(0)
+    try:
+        engine = open_repository(f"sqlite:///{tmp_path}/repository.db")
+        migrate(engine)
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE mine (id int)"))
+            modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {f"repository.db{end}": 0o600 for end in ("", "-wal", "-shm")}
+
+
+@pytest.mark.parametrize(("found", "then"), [(0o644, 0o600), (0o660, 0o660), (0o640, 0o640)])
+def test_a_sqlite_repository_that_everybody_could_read_is_closed(
+    tmp_path: Path, found: int, then: int
+) -> None:
+    """An earlier version made it so; a group that somebody let in stays."""
+    file = tmp_path / "repository.db"
+    file.touch()
+    file.chmod(found)
+    with open_repository(f"sqlite:///{file}").connect():
+        assert file.stat().st_mode & 0o777 == then
 
 
 def test_a_link_of_an_unknown_synchronization_is_refused_by_the_database(repository: Engine) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import sqlite3
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url
@@ -62,11 +66,27 @@ def _parse(url: URL | str) -> URL:
 def _sqlite(url: URL) -> Engine:
     if url.database in (None, "", ":memory:"):
         raise ConnectionRefused("The repository needs a file: write sqlite:////path/to/repository.db.")
-    Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+    file = Path(str(url.database))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):  # SQLite tells it, in use
+        _keep_private(file)
     engine = create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _keep_private(file: Path) -> None:
+    """It holds rows of the conflict log: this account alone may read what is made. A file of ours that everybody may
+    read was made by an earlier version, and is closed; a group that somebody let in stays.
+
+    SQLite gives the files beside it the mode of the database.
+    """
+    os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
+    for each in file.parent.glob(f"{glob.escape(file.name)}*"):
+        found = each.stat()
+        if found.st_uid == os.geteuid() and found.st_mode & stat.S_IRWXO:
+            each.chmod(0o600)
 
 
 def _postgresql(url: URL) -> Engine:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import httpx
 
-from demo.airflow import local_settings, make_password, password_file, wait_until_healthy
+from demo.airflow import STANDALONE, local_settings, make_password, password_file, wait_until_healthy
 from demo.background import running
 from demo.environment import environment
 from embedded import ports
@@ -117,7 +117,7 @@ def airflow(
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "CONCORD_CONFIG": str(configuration),
     }
-    with running(["airflow", "standalone"], settings, log) as process:
+    with running(STANDALONE, settings, log) as process:
         wait_until_healthy(process, port, log)
         page = f"http://127.0.0.1:{port}"
         login = {"username": "admin", "password": json.loads(password_file(home).read_text())["admin"]}
