@@ -228,11 +228,11 @@ CAPTURE = (
         "tests/databases/postgresql/provision/test_admitted_publishers.py -k belong_to_others",
     ),
     Mutant(
-        "a publication keeps its foreign owner",
+        "a publication keeps the superuser as its owner",
         "concord.databases.postgresql.provision.admission:_published_by_others",
         "AND NOT pg_has_role(r.oid, 'USAGE') ORDER BY 1\"",
         'AND false ORDER BY 1"',
-        "tests/databases/postgresql/provision/test_admitted_publishers.py -k somebody_elses",
+        "tests/databases/postgresql/provision/test_admitted_publishers.py -k superuser_made",
     ),
     Mutant(
         "triggers are created before the log was read to its end",

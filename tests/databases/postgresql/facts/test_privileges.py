@@ -13,7 +13,7 @@ from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.databases.postgresql.sites import grants, state
 from concord.databases.postgresql.sites.grants import Logins
-from concord.messages.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing
+from concord.messages.errors import ConnectionRefused, NotProvisioned, PrivilegeMissing, ProvisioningRefused
 from tests.databases.postgresql.granted_rights import GRANTED, RIGHTS, TABLES
 from tests.given.bare_sites import installation
 from tests.given.fixtures import MakePair
@@ -322,9 +322,9 @@ def test_what_is_not_there_is_missing_until_provision_makes_it(pair: MakePair, s
 
 
 OTHERS = {
-    'FUNCTION concord."update ops.parent"()': APPLICATION,
-    "FUNCTION concord.purge_conflicts(timestamptz, integer)": APPLIER,
-    'TABLE concord."ops.child"': APPLIER,
+    'FUNCTION concord."update ops.parent"()': "postgres",
+    "FUNCTION concord.purge_conflicts(timestamptz, integer)": "postgres",
+    'TABLE concord."ops.child"': "postgres",
     "SCHEMA concord": "postgres",
 }
 
@@ -338,16 +338,35 @@ def test_no_link_runs_where_capture_got_another_owner_until_provision_hands_it_b
     edit(sites)
     sites.capetown.run(f"ALTER {what} OWNER TO {OTHERS[what]}")
     before = [site.stored for site in sites.sites]
-    for direction in ("forward", "reverse"):
-        with pytest.raises(NotProvisioned) as raised:
-            sites.run(direction)
-        assert f"{OTHERS[what]} owns something of Concord's" in raised.value.message
-        assert "run `provision`, which gives it to Concord's own role" in raised.value.message
+    refuse_both(sites, OTHERS[what])
     assert [site.stored for site in sites.sites] == before
 
     provisioning.provision([installation(site, sites.tables) for site in sites.sites])
 
     sites.settle()  # nothing was missed: no table is to be initialized again
+    assert sites.equal
+
+
+def refuse_both(sites: Pair, owner: str) -> None:
+    for direction in ("forward", "reverse"):
+        with pytest.raises(NotProvisioned) as raised:
+            sites.run(direction)
+        assert f"{owner} owns something of Concord's" in raised.value.message
+
+
+def test_no_link_runs_where_capture_got_a_user_as_its_owner_and_provision_refuses(pair: MakePair) -> None:
+    """Nobody knows who has altered it since."""
+    sites = pair(*TABLES)
+    function = 'FUNCTION concord."update ops.parent"()'
+    (name,) = sites.capetown.rows(
+        "SELECT nspowner::regrole::text FROM pg_namespace WHERE nspname = 'concord'"
+    )[0]
+    sites.capetown.run(f"ALTER {function} OWNER TO {APPLICATION}")
+    refuse_both(sites, APPLICATION)
+    with pytest.raises(ProvisioningRefused, match=f"belongs to {APPLICATION}"):
+        provisioning.provision([installation(site, sites.tables) for site in sites.sites])
+    sites.capetown.run(f"ALTER {function} OWNER TO {name}")
+    sites.settle()
     assert sites.equal
 
 

@@ -118,7 +118,7 @@ def test_a_subscribers_tables_may_belong_to_others_where_their_rights_are_given(
     assert replicates(made)
 
 
-def test_a_publication_of_somebody_elses_is_handed_over_before_it_is_changed(
+def test_a_publication_that_a_superuser_made_is_handed_over_before_it_is_changed(
     made: Replicated, installer: str, server_with_logins: Server
 ) -> None:
     made.provision()

@@ -108,7 +108,9 @@ def test_the_view_is_concords_own_or_nobodys(site: Site) -> None:
     live = TableName(schema_name="public", name="customer_live")
     wanted = WANTED.model_copy(update={"tracking": MARKS.model_copy(update={"view": live})})
     site.run(table_with(MICROSECONDS), "CREATE VIEW customer_live AS SELECT 1 AS theirs")
-    assert "public.customer_live exists and is not Concord's" in problems(site, wanted)[0]
+    assert (
+        "public.customer_live exists, belongs to postgres and is not Concord's" in problems(site, wanted)[0]
+    )
     site.run(
         "DROP VIEW customer_live", "INSERT INTO customer VALUES (1, 'a', now(), true), (2, 'b', now(), false)"
     )

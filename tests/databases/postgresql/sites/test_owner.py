@@ -324,9 +324,9 @@ def test_a_role_of_that_name_that_can_do_more_is_refused(site: Site, alteration:
 def test_what_of_concords_belongs_to_others_is_told(site: Site) -> None:
     name = owner.role(site.database)
     provisioning.provision(asked(site, site.superuser))
-    site.run(f'ALTER FUNCTION concord."capture app.person" OWNER TO {APPLIER}')
+    site.run(f'ALTER FUNCTION concord."capture app.person" OWNER TO {site.superuser}')
     assert provisioning.check(asked(site, site.superuser)) == [
-        f"london: {APPLIER} owns something of Concord's, which {name} should; run `provision`",
+        f"london: {site.superuser} owns something of Concord's, which {name} should; run `provision`",
     ]
     provisioning.provision(asked(site, site.superuser))
     assert provisioning.check(asked(site, site.superuser)) == []

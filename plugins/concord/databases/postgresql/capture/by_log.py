@@ -11,6 +11,7 @@ from itertools import chain
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import untold_edits
 from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY, Shadow
+from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 
 #: The one row of a site whose log is read: the transactions that are registered, and how far the log is.
@@ -48,13 +49,14 @@ def published(shadows: Sequence[Shadow], found: Collection[int] | None) -> list[
     listed = [_listed(each) for each in shadows if each.table.oid not in (found or ())]
     if found is None:
         return [f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {', '.join(listed)}"]
-    return [f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {', '.join(listed)}"] if listed else []
+    added = [f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {', '.join(listed)}"] if listed else []
+    return [ownership.refused_publication(PUBLICATION), *added]
 
 
 def published_alone(shadows: Sequence[Shadow]) -> str:
     """These tables and no other."""
     if not shadows:
-        return f"DROP PUBLICATION IF EXISTS {PUBLICATION}"
+        return ownership.publication_dropped(PUBLICATION)
     return f"ALTER PUBLICATION {PUBLICATION} SET TABLE {', '.join(map(_listed, shadows))}"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 from concord.databases.contract.quoting import literal, qualified
+from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
@@ -174,6 +175,7 @@ def view_statements(view: TableName, table: Table, deleted: Column) -> list[str]
     """The rows that are not deleted, for whoever may read the table (S1-26)."""
     name, about = qualified(view.schema_name, view.name), view_comment(table.name)
     return [
+        ownership.refused_view(name),
         f"CREATE OR REPLACE VIEW {name} WITH (security_invoker = true) AS"
         f" SELECT * FROM {table.sql} WHERE NOT {deleted.sql}",
         f"COMMENT ON VIEW {name} IS {literal(about)}",

@@ -15,7 +15,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from concord.databases.contract.quoting import quote
-from concord.databases.postgresql.facts import open_connections
+from concord.databases.postgresql.facts import open_connections, ownership
+from concord.databases.postgresql.facts.own_schema import SCHEMAS
 from concord.databases.postgresql.facts.refusal import told
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.connection_words import one_sentence
@@ -62,7 +63,9 @@ UNHURRIED = (
     "SELECT set_config('transaction_timeout', '0', false)"
     " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
 )
-_ENDS_TRANSACTIONS = 170_000  #: from this version on; to ask an earlier one would be a round trip in vain
+
+#: The first statement of every session.
+_FIRST = f"SELECT ({UNHURRIED}), ({ownership.SQUATTER})"
 
 
 def conninfo(credentials: Credentials, application: str = "concord", **settings: str) -> str:
@@ -113,12 +116,23 @@ def connect(credentials: Credentials, application: str = "concord") -> Connectio
 
 
 def log_in(login: str) -> Connection:
-    """The same with a connection string. Raises OperationalError."""
+    """The same with a connection string. Raises OperationalError.
+
+    Raises ConnectionRefused where one of Concord's schemas is somebody else's: objects in it would act with the rights
+    of whoever reads them.
+    """
     # No statement of ours has parameters, and few come twice: to prepare them would be one more round trip.
     connection = psycopg.connect(login, autocommit=True, prepare_threshold=None)
     open_connections.note(connection)
-    if connection.info.server_version >= _ENDS_TRANSACTIONS:
-        run(connection, UNHURRIED)
+    _, squatter = one(connection, _FIRST)
+    if squatter is not None:
+        database = connection.info.dbname
+        connection.close()
+        raise ConnectionRefused(
+            f"the schema {' or '.join(SCHEMAS)} of the database {database} belongs to {squatter}, not to Concord;"
+            " nothing in it was read. Drop or rename it. Where a restore left Concord's own objects to that role, run"
+            f" `provision` as {squatter}"
+        )
     return connection
 
 

@@ -2,6 +2,10 @@
 
 SCHEMA = "concord"
 STAGING = "concord_staging"
+SCHEMAS = (SCHEMA, STAGING)
+
+#: Of the role that owns these schemas and all in them but staged rows, which are the applier's (`sites.owner`).
+OWNER_PREFIX = "concord_owner_of_"
 
 #: Of a site whose log is read: it brings the keys of its tables alone. No replication set's publication can have this
 #: name (`log.publication`).

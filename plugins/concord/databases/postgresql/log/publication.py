@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote, shortened
+from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
@@ -53,6 +54,7 @@ def statements(
     mark = _filters_mark(tables)
     noted = "NULL" if mark is None else literal(mark)
     return [
+        ownership.refused_publication(name),
         *identities,
         *(f"ALTER TABLE {each} REPLICA IDENTITY FULL" for each in own.whole),
         made.format(quote(name), listed),

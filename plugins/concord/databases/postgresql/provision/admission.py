@@ -13,13 +13,14 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import Connection, one, rows
+from concord.databases.postgresql.facts.own_schema import SCHEMAS
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
 from concord.databases.postgresql.provision import site_log
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins, usage
-from concord.databases.postgresql.sites.owner import SCHEMAS, Standing
+from concord.databases.postgresql.sites.owner import Standing
 from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshots.provision import Ends
 from concord.databases.postgresql.snapshots.provision import needed_grants as needed_for_copies
@@ -88,9 +89,13 @@ def read(connection: Connection, state: SiteState, wanted: Wanted) -> Admission:
         problems=tuple(_problems(state.site, user, others)),
         statements=(
             *owner.statements(state.owner, user, state.facts.version),
-            owner.handed_over(state.owner),
+            *owner.handed_over(state.owner, user),
             *(f"GRANT {quote(each)} TO {quote(user)}{inherit}" for each in acts_for),
-            *(f"ALTER VIEW {_sql(each.name)} OWNER TO {quote(user)}" for each in others if each.is_view),
+            *(
+                f"ALTER VIEW {_sql(each.name)} OWNER TO {quote(user)}"
+                for each in others
+                if each.is_view and each.is_superuser
+            ),
             *(f"ALTER PUBLICATION {quote(name)} OWNER TO {quote(user)}" for name in published),
             *(each.sql for each in given),
         ),
@@ -141,12 +146,12 @@ def _named(names: Sequence[TableName]) -> str:
 
 
 def _published_by_others(connection: Connection, replications: Replications) -> dict[str, str]:
-    """The publications to be changed for whose owners the installer may not act, each with its owner."""
+    """The publications to be changed that a superuser made, for whom the installer may not act; each with its owner."""
     names = ", ".join(["NULL", *map(literal, replications.deviating(connection))])
     found = rows(
         connection,
         "SELECT p.pubname, r.rolname FROM pg_publication p JOIN pg_roles r ON r.oid = p.pubowner"
-        f" WHERE p.pubname IN ({names}) AND NOT pg_has_role(r.oid, 'USAGE') ORDER BY 1",
+        f" WHERE p.pubname IN ({names}) AND r.rolsuper AND NOT pg_has_role(r.oid, 'USAGE') ORDER BY 1",
     )
     return dict(found)
 

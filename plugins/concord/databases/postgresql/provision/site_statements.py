@@ -12,7 +12,7 @@ from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import application_triggers, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
-from concord.databases.postgresql.facts.own_schema import FORMAT
+from concord.databases.postgresql.facts.own_schema import FORMAT, SCHEMAS
 from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.provision import control
 from concord.databases.postgresql.provision.site_log import SiteLog
@@ -123,7 +123,9 @@ def statements(
     """
     facts = state.facts
     owned = owner.statements(state.owner, facts.user, facts.version)
-    made = [*owned, *control.statements(state.site), *snapshots]
+    handed_over = owner.handed_over(state.owner, facts.user)
+    # First of all, since no statement may alter an object of somebody else's.
+    made = [*owned, *handed_over, *control.statements(state.site), *snapshots]
     made += [by_log.begun()] if any(each.by_log for each in state.shadows()) else []
     for shadow in state.shadows():
         manipulation = state.manipulation(shadow.name)
@@ -139,8 +141,7 @@ def statements(
     needed = needed_grants(state, logins, state.wanted)
     granted = [surplus.revocation(needed, logins), *(grant.sql for grant in needed)]
     # Before rights are granted: an owner's own go to the next owner. And once more what is made after.
-    handed_over = owner.handed_over(state.owner)
-    return [*made, handed_over, *granted, *afterwards, handed_over]
+    return [*made, *handed_over, *granted, *afterwards, *handed_over]
 
 
 def locks(state: SiteState) -> list[str]:
@@ -176,7 +177,7 @@ def as_installer(
     needed = needed_grants(state, Logins(reader, applier), state.wanted)
     lacked = privileges.missing(connection, needed)
     # Of Concord's own all is granted: the installer acts as its owner by then, and what is surplus was taken before.
-    others = (grant for grant in needed if grant not in lacked and grant.name[0] not in owner.SCHEMAS)
+    others = (grant for grant in needed if grant not in lacked and grant.name[0] not in SCHEMAS)
     to_give = {grant: grant.by(state.facts.user) for grant in others}
     not_ours = privileges.missing(connection, list(to_give.values()))
     granted = {grant.sql for grant, right in to_give.items() if right in not_ours}

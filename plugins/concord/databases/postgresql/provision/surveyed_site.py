@@ -250,6 +250,7 @@ def survey(installation: Installation, stack: ExitStack) -> Surveyed:
 def _look_at(connection: Connection, installation: Installation) -> Surveyed:
     site, logins = installation.site, Logins(installation.reader, installation.applier)
     state = site_state.read_catalogue(connection, site, installation.tables, time.time())
+    owner.refuse_strangers(connection, state.facts, state.owner)
     relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
     replications = _replications(connection, installation, state)
     copies = [_ends(each, {site: relations}) for each in installation.snapshots]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.calls import call_objects, signature
-from concord.databases.postgresql.facts import privileges
+from concord.databases.postgresql.facts import ownership, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Grant
@@ -130,6 +130,8 @@ class Replications:
         for publication_name, tables in published.items():
             for problem in publication.identity_problems(connection, publication_name, tables, published):
                 yield f"{self.site}: {problem}"
+        for publication_name, owner in rows(connection, ownership.publishers(published)):
+            yield f"{self.site}: the publication {publication_name} belongs to {owner} and is not Concord's; drop it"
         if published:
             yield from self._log_refusals(connection, log_reader)
         yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 from concord.databases.postgresql.log import capture_slot
@@ -25,6 +26,8 @@ def refusals(
             " the server, or write capture: triggers"
         )
     yield from _reader_refusals(connection, site, log_reader)
+    for name, owner in rows(connection, ownership.publishers([PUBLICATION])):
+        yield f"{site}: the publication {name} belongs to {owner} and is not Concord's; drop it"
     for shadow in shadows:
         yield from (f"{site}: {shadow.table.name} {line}" for line in _identity(connection, shadow))
         if shadow.table.oid in whole:

@@ -8,6 +8,7 @@ import psycopg
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.marks import SiteMarks, marks_at, own_names, view_comment
+from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.tables.replication_set import Marks, ReplicatedTable
@@ -95,11 +96,15 @@ def _view_problems(connection: Connection, site: str, marks: SiteMarks, table: T
     name = literal(qualified(marks.view.schema_name, marks.view.name))
     taken = rows(
         connection,
-        f"SELECT 1 WHERE to_regclass({name}) IS NOT NULL"
-        f" AND obj_description(to_regclass({name}), 'pg_class') IS DISTINCT FROM {literal(view_comment(table.name))}",
+        "SELECT o.rolname FROM pg_class c JOIN pg_roles o ON o.oid = c.relowner"
+        f" WHERE c.oid = to_regclass({name}) AND (NOT {ownership.is_concords('o')}"
+        f" OR obj_description(c.oid, 'pg_class') IS DISTINCT FROM {literal(view_comment(table.name))})",
     )
-    if taken:
-        yield f"{site}: {marks.view} exists and is not Concord's; name another view in tracking, or drop it"
+    for (owner,) in taken:
+        yield (
+            f"{site}: {marks.view} exists, belongs to {owner} and is not Concord's; name another view in tracking, or"
+            " drop it"
+        )
     shown = [
         column
         for (column,) in rows(

@@ -8,25 +8,25 @@ was made, and stays the same when that is renamed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.capture.shadow_table import Shadow
-from concord.databases.postgresql.facts.connection import Connection, one
+from concord.databases.postgresql.facts import ownership
+from concord.databases.postgresql.facts.connection import Connection, one, rows
+from concord.databases.postgresql.facts.own_schema import OWNER_PREFIX, SCHEMAS
 from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.databases.postgresql.sites.site_facts import SiteFacts, has_attribute
-
-#: Concord's own at a site. Staged rows belong to the applier, who makes them.
-SCHEMAS = ("concord", "concord_staging")
+from concord.messages.errors import ProvisioningRefused
 
 ATTRIBUTES = "NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT"
 
+#: Of the objects that one stranger has in Concord's schemas.
+MOST_NAMED = 3
+
 #: From this version on, a member says whether it inherits a role's rights, and whether it may act as the role.
 OPTIONS = 160_000
-
-
-_PREFIX = "concord_owner_of_"
 
 _ELSEWHERE = """EXISTS (SELECT 1 FROM pg_shdepend e WHERE e.refclassid = 'pg_authid'::regclass AND e.refobjid = r.oid
                     AND e.deptype = 'o'
@@ -35,7 +35,7 @@ _ELSEWHERE = """EXISTS (SELECT 1 FROM pg_shdepend e WHERE e.refclassid = 'pg_aut
 #: Its name where Concord is; in a copy of the database that was not provisioned, the name of the original's.
 NAME = f"""
 SELECT pg_get_userbyid(r.oid)::text FROM (SELECT nspowner AS oid FROM pg_namespace WHERE nspname = 'concord') r
- WHERE pg_get_userbyid(r.oid) ^@ {literal(_PREFIX)}"""
+ WHERE pg_get_userbyid(r.oid) ^@ {literal(OWNER_PREFIX)}"""
 
 #: The same where no other database has it: `provision` gives a copy a role of its own.
 NAME_HERE = f"{NAME} AND NOT {_ELSEWHERE}"
@@ -43,7 +43,7 @@ NAME_HERE = f"{NAME} AND NOT {_ELSEWHERE}"
 
 def role(database: str) -> str:
     """Its name when it is made."""
-    return shortened(_PREFIX + database)
+    return shortened(OWNER_PREFIX + database)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +154,23 @@ def problems(standing: Standing) -> Iterator[str]:
         )
 
 
+def refuse_strangers(connection: Connection, facts: SiteFacts, name: str) -> None:
+    """Reads the catalogue alone: nothing else may be read before, since an object of somebody else's may have been made
+    to be found. Raises ProvisioningRefused, which names such objects in Concord's schemas."""
+    lines = [
+        f"{facts.site}: {_listed(objects)} belongs to {stranger}, and the schemas {' and '.join(SCHEMAS)} are Concord's"
+        f" alone; drop or rename it. If it is Concord's, and its owner was changed: ALTER … OWNER TO {quote(name)}"
+        for stranger, objects in rows(connection, f"{ownership.strangers(name, facts.user)} ORDER BY 1")
+    ]
+    if lines:
+        raise ProvisioningRefused("\n".join(lines))
+
+
+def _listed(objects: Sequence[str]) -> str:
+    more = len(objects) - MOST_NAMED
+    return ", ".join([*objects[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+
 def deviations(standing: Standing) -> Iterator[str]:
     """The objects that are not as they were provisioned."""
     if standing.others:
@@ -214,8 +231,9 @@ def _unless(condition: str, statement: str) -> str:
     return f"DO {literal(block)}"
 
 
-def handed_over(name: str) -> str:
-    """Statement: the role gets all of Concord's that was made by others, now or by an older Concord."""
+def handed_over(name: str, installer: str) -> list[str]:
+    """Statements: the role gets all that the installer or a superuser made in Concord's schemas, now or by an older
+    Concord. They fail where there is an object of anybody else's."""
     mine = f"{literal(quote(name))}::regrole"
     block = f"""
 DECLARE
@@ -234,7 +252,7 @@ BEGIN
     EXECUTE 'ALTER ' || made || {literal(f" OWNER TO {quote(name)}")};
   END LOOP;
 END"""
-    return f"DO {literal(block)}"
+    return [ownership.refused_schemas(name, installer), f"DO {literal(block)}"]
 
 
 def removal(name: str) -> str:

@@ -149,7 +149,8 @@ def refuse_unfit(state: SiteState) -> None:
     if others := state.facts.others:
         raise NotProvisioned(
             f"{state.site}: {', '.join(others)} owns something of Concord's, so that capture would run with the rights"
-            " of somebody else; run `provision`, which gives it to Concord's own role. Nothing was written"
+            " of somebody else; run `provision`, which gives it to Concord's own role or names the remedy. Nothing was"
+            " written"
         )
     refuse_missing(state.site, state.lacked)
 

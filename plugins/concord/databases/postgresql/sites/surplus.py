@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.own_schema import SCHEMAS
 from concord.databases.postgresql.facts.privileges import Grant
-from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites.grants import Logins
 
-_SCHEMAS = f"({', '.join(map(literal, owner.SCHEMAS))})"
+_SCHEMAS = f"({', '.join(map(literal, SCHEMAS))})"
 
 #: As GRANT names a right.
 _WHAT = "privilege || coalesce(' (' || quote_ident(column_name) || ')', '')"
@@ -41,7 +41,7 @@ def _listed(grants: Sequence[Grant]) -> str:
     wanted = [
         (grant.role, grant.kind, grant.name[0], grant.name[-1], column, privilege)
         for grant in grants
-        if grant.name[0] in owner.SCHEMAS
+        if grant.name[0] in SCHEMAS
         for column in grant.columns or [None]
         for privilege in grant.privileges
     ]
