@@ -120,7 +120,7 @@ def total_order(side: str, priorities: Mapping[str, int]) -> str:
 def rank(side: str, priorities: Mapping[str, int]) -> str:
     """Site priority, site name, incarnation: the end of every order, as three fields."""
     parts = f"split({side}origin, '#')"
-    incarnation = f"coalesce(int(try_element_at({parts}, 2)), 0)"
+    incarnation = f"coalesce(try_cast(try_element_at({parts}, 2) AS INT), 0)"
     return f"{place(side, priorities, 0)}, {parts}[0], {incarnation}"
 
 

@@ -81,6 +81,7 @@ class Change(NamedTuple):
     merged: Values | None = None
     attempt: int = ATTEMPT
     base: tuple[Values, RowVersion] | None = None  #: the before-image
+    vector: str | None = None  #: as JSON, where it need not be one
 
     def decided(self, verdict: str, against: RowVersion, resolver: str = "by Spark") -> Change:
         """The same change with a decision that Spark took."""
@@ -394,6 +395,8 @@ def _staged(change: Change, shape: Shape) -> dict[str, object]:
     found = {shape.alias(each): change.row.get(each.name) for each in sent}
     found |= {**_fields(change.version), "out_of_scope": change.out_of_scope, "attempt": change.attempt}
     found |= {"verdict": change.verdict, "resolver": change.resolver, "reason": change.reason}
+    if change.vector is not None:
+        found["vector"] = change.vector
     if change.against is not None:
         found["against"] = "/".join(map(str, change.against.dot))
     if change.merged is not None:

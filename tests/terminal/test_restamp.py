@@ -108,6 +108,28 @@ def test_a_row_from_the_future_is_listed_stamped_anew_and_carried(pair: Pair, te
 
 
 @pytest.mark.airflow
+def test_a_version_that_a_sites_applier_has_made_up_is_shown_by_every_command_and_mended(
+    pair: Pair, terminal: Terminal
+) -> None:
+    poison = '{"london#1": [9223372036854775807, 0], "x": "y"}'
+    pair.london.run("UPDATE flights SET delay = 10 WHERE flight <= 2")
+    pair.london.run(
+        f"UPDATE concord.\"public.flights\" SET changed_at = 9223372036854775807, vector = '{poison}',"
+        " position = pg_current_xact_id() WHERE flight = 1"
+    )
+    assert terminal("status").status == 0
+    assert set(states(pair.run()).values()) == {"success"}
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 2") == [(10,)]
+    assert "public.flights" in terminal("waiting", "list").out
+    assert terminal("status").status == 0
+    assert "9999-12-31 23:59:59 UTC" in terminal("restamp", "london", "--dry-run").out
+    assert terminal("restamp", "london").out.endswith("1 of 1 row stamped anew.\n")
+    pair.run()
+    assert pair.capetown.run("SELECT delay FROM flights WHERE flight = 1") == [(10,)]
+    assert terminal("waiting", "list").out.count("public.flights") == 0
+
+
+@pytest.mark.airflow
 def test_unknown_names_are_wrong_command_lines(pair: Pair, terminal: Terminal) -> None:
     for words, said in (
         (("oslo",), "there is no site 'oslo'"),

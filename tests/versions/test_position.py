@@ -87,3 +87,31 @@ def test_the_oldest_sessions_are_forgotten() -> None:
 def test_a_session_survives_its_stored_form(position: LinkPosition, heartbeat: int) -> None:
     stored = Session("a", HERE, THERE, heartbeat, position)
     assert session_from_json(session_to_json(stored)) == stored
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+STORED = session_to_json(session("a"))
+
+
+@given(
+    st.one_of(
+        ANY,
+        st.dictionaries(st.sampled_from([*STORED]), ANY),
+        st.dictionaries(st.sampled_from([*STORED]), ANY, max_size=1).map(lambda other: STORED | other),
+        st.dictionaries(st.text(max_size=3), ANY).map(lambda other: STORED | {"differing": other}),
+    )
+)
+def test_a_site_may_hold_anything_in_place_of_a_session(found: object) -> None:
+    try:
+        read = session_from_json(found)
+    except ValueError:
+        return
+    assert isinstance(found, dict)
+    assert session_to_json(read).items() <= found.items()
+    assert all(isinstance(position, str) for position in read.position.differing.values())

@@ -1,7 +1,9 @@
 """Vectors unite without ever losing an entry, and a version knows what it has seen."""
 
+import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from concord.versions.row_version import (
     RowVersion,
     Vector,
     from_the_future,
+    is_entry,
     unite,
     vector_from_json,
     vector_to_json,
@@ -66,6 +69,25 @@ def test_every_version_includes_itself_and_common_history(version: RowVersion) -
 def test_an_origin_names_the_site_and_its_incarnation() -> None:
     version = RowVersion("london#12", 5, 0, {"london#12": (5, 0)})
     assert (version.site, version.incarnation, version.is_absent) == ("london", 12, False)
+
+
+@pytest.mark.parametrize(
+    "origin", ["", "london", "london#", "london#x", "london#1#2", "#1", "london#-1", "london#٣"]
+)
+def test_an_origin_that_a_site_has_made_up_names_no_incarnation(origin: str) -> None:
+    assert RowVersion(origin, 5, 0, {}).incarnation == 0
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(JSON.map(json.dumps) | st.text(max_size=5))
+def test_a_text_that_is_no_vector_has_seen_nothing(text: str) -> None:
+    assert all(is_entry(list(entry)) for entry in vector_from_json(text).values())
 
 
 def test_a_derived_version_is_newer_than_the_edit_it_was_made_of() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from concord.databases.contract.memory import LinkState
+from concord.databases.contract.memory import LinkState, session_of
 from concord.databases.contract.status import LinkAtSite
-from concord.versions.position import resume, session_from_json
+from concord.versions.position import resume
 
 
 def refused(ends: Iterable[LinkAtSite]) -> dict[str, str]:
@@ -34,4 +34,4 @@ def _why(source: LinkAtSite, target: LinkAtSite | None) -> str | None:
 
 
 def _state(end: LinkAtSite) -> LinkState:
-    return LinkState({}, tuple(map(session_from_json, end.history)), end.floor, end.forced_at)
+    return LinkState({}, tuple(map(session_of, end.history)), end.floor, end.forced_at)

@@ -7,8 +7,6 @@ import getpass
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-import pendulum
-
 from concord.configuration.configuration import Configuration
 from concord.databases.registry import dialect_of_all
 from concord.jobs.upkeep import Restamped
@@ -17,6 +15,7 @@ from concord.orchestration.leases import keeping, owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import jobs
 from concord.terminal.shown import Columns, say, show
+from concord.values.moment import moment
 
 _COLUMNS = Columns(("table", "key", "old_stamp", "new_stamp", "left_because"), prose=("left_because",))
 
@@ -71,4 +70,4 @@ def _line(each: Restamped) -> tuple[object, ...]:
 
 
 def _moment(stamp: int) -> str:
-    return f"{pendulum.from_timestamp(stamp / 1_000_000):YYYY-MM-DD HH:mm:ss} UTC"
+    return f"{moment(stamp):%Y-%m-%d %H:%M:%S} UTC"

@@ -82,14 +82,16 @@ def session_to_json(session: Session) -> dict[str, object]:
     }
 
 
-def session_from_json(stored: Mapping[str, object]) -> Session:
-    """The inverse of `session_to_json`. Raises KeyError for anything else."""
-    differing = stored["differing"]
-    assert isinstance(differing, Mapping)
-    return Session(
-        id=str(stored["id"]),
-        source_origin=str(stored["source_origin"]),
-        target_origin=str(stored["target_origin"]),
-        heartbeat=int(str(stored["heartbeat"])),
-        position=LinkPosition(str(stored["common"]), {str(k): str(v) for k, v in differing.items()}),
-    )
+def session_from_json(stored: object) -> Session:
+    """The inverse of `session_to_json`. Raises ValueError for anything else."""
+    match stored:
+        case {
+            "id": str(session),
+            "source_origin": str(source),
+            "target_origin": str(target),
+            "heartbeat": int(heartbeat),
+            "common": str(common),
+            "differing": dict(differing),
+        } if all(isinstance(position, str) for position in differing.values()):
+            return Session(session, source, target, heartbeat, LinkPosition(common, differing))
+    raise ValueError("no session")

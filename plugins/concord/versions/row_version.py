@@ -7,11 +7,25 @@ changes to this row that the version includes. Causality comes first; clocks onl
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 Dot = tuple[int, int]
 Vector = Mapping[str, Dot]
+
+
+#: No stamp is later (µs): the numbers of a version leave room for many more edits.
+LATEST = 1 << 62
+
+#: No version is derived from others more often.
+MOST_DERIVED = 1 << 30
+
+BOUNDS = (LATEST, MOST_DERIVED)
+
+#: An origin: the name of a site, and its incarnation.
+ORIGIN = r"^[^#]+#[1-9]\d{0,8}$"
 
 
 def unite(left: Vector, right: Vector) -> dict[str, Dot]:
@@ -21,9 +35,28 @@ def unite(left: Vector, right: Vector) -> dict[str, Dot]:
     return {origin: max(left.get(origin, nothing), right.get(origin, nothing)) for origin in origins}
 
 
+def vector_of(stored: object) -> dict[str, Dot]:
+    """`{"london#1": [1732170000000000, 0]}` as a vector. It may be another site's, and hold anything: an entry that is
+    none has seen nothing."""
+    entries = stored.items() if isinstance(stored, dict) else ()
+    return {origin: (entry[0], entry[1]) for origin, entry in entries if is_entry(entry)}
+
+
 def vector_from_json(text: str) -> dict[str, Dot]:
-    """`{"london#1": [1732170000000000, 0]}` as a vector."""
-    return {origin: (int(entry[0]), int(entry[1])) for origin, entry in json.loads(text).items()}
+    """The same of a text. One that is no JSON has seen nothing."""
+    try:
+        return vector_of(json.loads(text))
+    except ValueError:
+        return {}
+
+
+def is_entry(value: object) -> TypeGuard[Sequence[int]]:
+    """Is this, out of JSON, the entry of a vector?"""
+    return (
+        isinstance(value, list)
+        and len(value) == len(BOUNDS)
+        and all(type(n) is int and 0 <= n <= most for n, most in zip(value, BOUNDS, strict=True))
+    )
 
 
 def vector_to_json(vector: Vector) -> str:
@@ -56,7 +89,8 @@ class RowVersion:
 
     @property
     def incarnation(self) -> int:
-        return int(self.origin.partition("#")[2] or 0)
+        """0 where the origin, which another site may have made up, names none."""
+        return int(self.origin.partition("#")[2]) if re.match(ORIGIN, self.origin, re.ASCII) else 0
 
     @property
     def is_absent(self) -> bool:

@@ -24,7 +24,7 @@ from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.link_job import next_epoch
 from tests.given.settable_clock import with_a_clock
-from tests.given.site import Site
+from tests.given.site import APPLIER, Site
 from tests.given.two_sites import Pair, carried
 from tests.link.waiting.year_2099 import IN_2099, edit_in_2099, in_a_time_when_it_is_2099
 
@@ -34,6 +34,7 @@ DDL = (
     "CREATE TABLE item (id int PRIMARY KEY, token text)",
     "INSERT INTO item SELECT n, 'common' FROM generate_series(1, 5) n",
 )
+SHADOW = 'concord."public.item"'
 WAITING = "SELECT key, kind, reason FROM concord.waiting"
 
 
@@ -93,6 +94,38 @@ def test_an_edit_elsewhere_meanwhile_is_not_lost(pair: MakePair) -> None:
     sites.settle()
     assert sites.equal
     assert {row["loser_row"]["token"] for row in sites.conflicts()} == {"in Cape Town"}
+
+
+@pytest.mark.parametrize("entry", ["[9223372036854775807, 0]", '"never"'])
+def test_a_vector_that_a_sites_applier_has_poisoned_waits_until_it_is_stamped_anew(
+    pair: MakePair, entry: str
+) -> None:
+    """Its row alone: other rows go on, both ways, and users of both sites edit it."""
+    sites = pair(*DDL)
+    with sites.london.log_in(APPLIER) as applier:
+        applier.execute(
+            f"INSERT INTO {SHADOW} (id, origin, changed_at, derived, vector, deleted, born, position)"
+            f" VALUES (1, 'london#1', 10, 0, '{{\"london#1\": [10, 0], \"newyork#1\": {entry}}}',"
+            " false, false, pg_current_xact_id())".encode()
+        )
+    sites.london.run("UPDATE item SET token = 'now' WHERE id = 2")
+    sites.capetown.run("UPDATE item SET token = 'there' WHERE id = 3")
+    sites.settle()
+    assert sites.capetown.rows("SELECT key, kind FROM concord.waiting") == [(["1"], "quarantined")]
+    ours, theirs = (site.rows("SELECT * FROM item WHERE id <> 1 ORDER BY 1") for site in sites.sites)
+    assert ours == theirs
+
+    for site in sites.sites:
+        site.as_application(f"UPDATE item SET token = 'by {site.name}' WHERE id = 1")
+    sites.settle()
+    assert newest_stamp(sites.capetown, but=0) <= time.time_ns() // 1000 + 1_000_000
+    (done,) = restamped(sites)
+    assert done.why_not == ""
+    sites.settle()
+    assert sites.capetown.rows(WAITING) == []
+    assert sites.equal
+    assert all(newest_stamp(site, but=0) <= time.time_ns() // 1000 + 1_000_000 for site in sites.sites)
+    assert {row["loser_row"]["token"] for row in sites.conflicts()} <= {"by london", "by capetown", "common"}
 
 
 def test_a_link_is_refused_while_the_clocks_of_its_sites_are_too_far_apart(pair: MakePair) -> None:

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 SQUATTED = "tests/databases/postgresql/provision/test_squatted_objects.py"
+HOSTILE = "tests/databases/postgresql/write/test_hostile_versions.py"
 
 SECURITY = (
     Mutant(
@@ -88,5 +89,61 @@ SECURITY = (
         "_keep_private(file)",
         "pass",
         "tests/repository/test_opening.py -k sqlite_repository",
+    ),
+    Mutant(
+        "a vector that has seen the future is taken over",
+        "concord.databases.postgresql.write.suspicious:Suspicion.verdicts",
+        " OR {self._no_version}",
+        "",
+        f"{HOSTILE} -k from_the_future",
+    ),
+    Mutant(
+        "a vector of texts is taken over",
+        "concord.databases.postgresql.facts.row_version:_NO_ENTRY",
+        ' || @[0].type() != "number"',
+        "",
+        f"{HOSTILE} -k whatever_a_version",
+    ),
+    Mutant(
+        "a derivation without bound is taken over",
+        "concord.databases.postgresql.write.suspicious:Suspicion._no_version",
+        "OR s.concord_derived NOT BETWEEN 0 AND {MOST_DERIVED}",
+        "",
+        f"{HOSTILE} -k whatever_a_version",
+    ),
+    Mutant(
+        "an origin that is none is taken over",
+        "concord.databases.postgresql.write.suspicious:Suspicion._no_version",
+        "({origin} OR {numbers}",
+        "({numbers}",
+        f"{HOSTILE} -k whatever_a_version",
+    ),
+    Mutant(
+        "a stamp after which none can come stops users",
+        "concord.databases.postgresql.provision.control:_VECTOR_FUNCTIONS",
+        "greatest(least((e.value ->> 0)::numeric, {LATEST}), 0)",
+        "(e.value ->> 0)::numeric",
+        f"{HOSTILE} -k earlier_concord",
+    ),
+    Mutant(
+        "a version without a vector stops users",
+        "concord.databases.postgresql.capture.stamp:_LATER",
+        "greatest(excluded.changed_at, concord.vector_newest(s.vector) + 1)",
+        "concord.vector_newest(s.vector) + 1",
+        f"{HOSTILE} -k earlier_concord",
+    ),
+    Mutant(
+        "a version that is none is not stamped anew",
+        "concord.databases.postgresql.upkeep.restamped_table:RestampedTable._batches",
+        "{row_version.beyond('p.vector', str(self.clock.latest))}",
+        "concord.vector_newest(p.vector) > {self.clock.latest}",
+        "tests/link/waiting/test_future_stamps.py -k poisoned",
+    ),
+    Mutant(
+        "a session that is none ends in a traceback",
+        "concord.versions.position:session_from_json",
+        "if all(isinstance(position, str) for position in differing.values()):",
+        "if True:",
+        "tests/versions/test_position.py -k anything",
     ),
 )

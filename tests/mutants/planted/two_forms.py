@@ -8,9 +8,9 @@ from tests.mutants.mutant import Mutant
 TWO_FORMS = (
     Mutant(
         "capture stamps an edit as late as the row's vector",
-        "concord.databases.postgresql.capture.stamp:upsert",
-        "THEN {_NEWEST} + 1 ELSE excluded.changed_at",
-        "THEN {_NEWEST} ELSE excluded.changed_at",
+        "concord.databases.postgresql.capture.stamp:_LATER",
+        "concord.vector_newest(s.vector) + 1",
+        "concord.vector_newest(s.vector)",
         "tests/databases/postgresql/capture/test_stamp.py -k capture_stamps",
     ),
     Mutant(
@@ -86,8 +86,8 @@ TWO_FORMS = (
     Mutant(
         "SQL takes the latest permitted stamp as one from the future",
         "concord.databases.postgresql.write.suspicious:ahead",
-        'f"({stamp} > {CLOCK} + {allowed}"',
-        'f"({stamp} >= {CLOCK} + {allowed}"',
+        "({stamp} > {_by_the_clock(skew)}",
+        "({stamp} >= {_by_the_clock(skew)}",
         "tests/databases/postgresql/write/test_second_forms.py -k sql_finds_a_stamp",
     ),
     Mutant(

@@ -253,9 +253,9 @@ VERDICTS = (
     ),
     Mutant(
         "a stamp may be older than the row's vector",
-        "concord.databases.postgresql.write.suspicious:ahead",
-        "coalesce(concord.vector_newest({vector}), 0) + {allowed}",
-        "coalesce(concord.vector_newest({vector}), 0) - {allowed}",
+        "concord.databases.postgresql.write.suspicious:_by_the_row",
+        "0) + {_allowed(skew)}",
+        "0) - {_allowed(skew)}",
         "tests/link/waiting/test_future_stamps.py -k poisons_no_other",
     ),
     Mutant(

@@ -100,7 +100,7 @@ WAITING = (
     Mutant(
         "a row from the future is retried in every run",
         "concord.databases.postgresql.ledger.waiting:bring",
-        """} AND NOT {suspicious.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}""",
+        """} AND NOT {suspicious.beyond("w.version -> 'vector'", "p.vector", skew)}""",
         "}",
         "tests/link/waiting/test_future_stamps.py -k quiescent",
     ),

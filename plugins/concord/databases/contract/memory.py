@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from concord.messages.errors import HistoryLost
 from concord.tables.replication_set import ReplicatedTable
-from concord.versions.position import Session
+from concord.versions.position import Session, session_from_json
+
+
+def session_of(stored: object) -> Session:
+    """A session as a site holds it. Raises HistoryLost where it holds what Concord has not written."""
+    try:
+        return session_from_json(stored)
+    except ValueError:
+        raise HistoryLost(
+            "a session that a site holds of a link is not as Concord wrote it; run `python -m concord initialize NAME"
+            " --from SITE`, where SITE is right"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ SITE = f"(SELECT origin, {_NOW} AS now_us, acquired FROM concord.site) concord_s
 #: The questions of `upsert` to a vector, where nothing but the new row tells the clock.
 _NOW_OF_THE_ROW = "jsonb_build_object('now', excluded.changed_at)"
 
-_NEWEST = "concord.vector_newest(s.vector)"
+_LATER = "greatest(excluded.changed_at, concord.vector_newest(s.vector) + 1)"
 
 
 def vector(origin: str, now_us: str) -> str:
@@ -71,10 +71,10 @@ def upsert(
     history: the key may still be born.
     """
     overtaken = _overtaken(now)
-    later = vector("excluded.origin", f"{_NEWEST} + 1")
+    later = vector("excluded.origin", _LATER)
     return f"""{_insert(shadow, selected, base.names)}
     ON CONFLICT ({shadow.key_list}) DO UPDATE SET
-      changed_at = CASE WHEN {overtaken} THEN {_NEWEST} + 1 ELSE excluded.changed_at END,
+      changed_at = CASE WHEN {overtaken} THEN {_LATER} ELSE excluded.changed_at END,
       vector = s.vector || CASE WHEN {overtaken} THEN {later} ELSE excluded.vector END,
       origin = excluded.origin, derived = 0, deleted = {deleted}, agreed = false, received_from = NULL,
       born = s.born OR (s.origin = '' AND excluded.born), position = excluded.position,

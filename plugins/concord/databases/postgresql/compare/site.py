@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.end import worded
 from concord.databases.postgresql.sites.ends import Source
-from concord.versions.row_version import ABSENT, RowVersion
+from concord.versions.row_version import ABSENT, RowVersion, vector_from_json
 
 #: Nothing is compared with what is asked for at this moment, so that texts serve.
 _TEXTS = Hashing(1, frozenset())
@@ -116,5 +115,4 @@ def version_of(
     """A version as the columns of a HeldRow tell it; ABSENT where there is none."""
     if not origin:
         return ABSENT
-    dots = {name: (int(entry[0]), int(entry[1])) for name, entry in json.loads(vector).items()}
-    return RowVersion(origin, changed_at, derived, dots, deleted, born)
+    return RowVersion(origin, changed_at, derived, vector_from_json(vector), deleted, born)

@@ -215,7 +215,7 @@ def _refuse_future(connection: Connection, job: LinkJob, shape: Shape, name: str
     """A version that a link would not adopt as a change is not brought back either: the edit here would be stamped
     later still (F13). Raises ConstraintViolated."""
     skew = job.target.max_clock_skew
-    future = suspicious.ahead("concord.vector_newest(r.concord_vector)", "p.vector", skew)
+    future = suspicious.beyond("r.concord_vector", "p.vector", skew)
     if rows(
         connection,
         f"SELECT 1 FROM {name} r LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'r')} WHERE {future} LIMIT 1",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import inf
 from typing import overload
 
 from concord.databases.postgresql.calls.marks import Marks
 from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.entries.brake import Brake
-from concord.databases.postgresql.log.first_waiting import EPOCH, LEVEL_ROW
+from concord.databases.postgresql.log.first_waiting import LEVEL_ROW
 from concord.databases.postgresql.log.frames import Read
 from concord.databases.postgresql.log.pgoutput import (
     NULL,
@@ -28,6 +28,7 @@ from concord.databases.postgresql.log.pgoutput import (
 )
 from concord.databases.postgresql.log.published import Published
 from concord.messages.errors import StructureChanged
+from concord.values.moment import POSTGRESQL, moment
 
 #: A batch ends at the entry that reaches one of these, or in the midst of an entry that exceeds them.
 OPERATIONS, BYTES = 20_000, 16_000_000
@@ -166,7 +167,7 @@ class Entries:
             first, last = self._bounds
             batch.entries.append(staged_row.entry(first, last, number, self._committed_at, self._so_far))
             if batch.committed_at is None:
-                batch.committed_at = EPOCH + timedelta(microseconds=self._committed_at)
+                batch.committed_at = moment(self._committed_at, POSTGRESQL)
             batch.level, batch.last = number, last
             batch.largest = max(batch.largest, self._so_far)
             batch.is_large = self._so_far >= self._by_set_from

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from concord.databases.contract.quoting import literal
@@ -19,14 +18,12 @@ from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.operations import triggers
 from concord.databases.postgresql.operations.triggers import array
 from concord.messages.errors import EntryRefused, StructureChanged
+from concord.values.moment import POSTGRESQL, moment
 
 #: Entries that are looked at together.
 AT_ONCE = 2_000
 #: Seconds between two looks at a publisher of which nothing comes.
 POLL = 0.2
-
-#: PostgreSQL counts its microseconds from here.
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Entry(NamedTuple):
@@ -161,7 +158,7 @@ class Operations:
         batch.level, batch.last = group[-1].number, group[-1].last_seq
         batch.largest = max(each.operations for each in group)
         batch.is_large = batch.largest >= self._by_set_from
-        batch.committed_at = _EPOCH + timedelta(microseconds=group[0].at)
+        batch.committed_at = moment(group[0].at, POSTGRESQL)
         yield batch
 
     def _rows(self, group: Sequence[Entry]) -> Iterator[tuple[int, bytes]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
 
 from concord.databases.contract.compared_replica import Touched
 from concord.databases.contract.consumed import Operation, Texts, Whole
 from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.entries.from_log import Gathered
-from concord.databases.postgresql.log.first_waiting import EPOCH
 from concord.databases.postgresql.log.published import Published, PublishedTable
+from concord.values.moment import POSTGRESQL, moment
 
 _WORDS = {b"I": "insert", b"U": "update", b"V": "update", b"D": "delete", b"T": "truncate"}
 #: A row as it was staged: its place in the order, its table's place, the line of COPY.
@@ -48,7 +47,7 @@ def _operations(published: Published, batch: Gathered, rows: Sequence[Row]) -> I
     left = iter(rows)
     row = next(left, None)
     for first, last, number, committed_at in map(staged_row.entry_of, batch.entries):
-        at, seq = EPOCH + timedelta(microseconds=committed_at), 0
+        at, seq = moment(committed_at, POSTGRESQL), 0
         while row is not None and row[0] <= last:
             if row[0] > first:
                 seq += 1

@@ -6,6 +6,7 @@ Every statement takes its text from here; the functions `concord.vector_…` sta
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
+from concord.versions.row_version import MOST_DERIVED
 
 #: The site's clock in µs since 1970 UTC.
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -19,6 +20,27 @@ def dot(changed_at: str, derived: str) -> str:
 def includes(vector: str, origin: str, changed_at: str, derived: str) -> str:
     """A second form of `RowVersion.includes`; NULL where the vector has no entry of that origin."""
     return f"{vector} -> {origin} >= {dot(changed_at, derived)}"
+
+
+def beyond(vector: str, latest: str) -> str:
+    """Condition: this is no vector, or it has an entry that is none, or one later than `latest` (SQL, µs).
+
+    The vector of another site may hold anything. So nothing is cast before this has looked at it.
+    """
+    return f"coalesce(jsonb_path_exists({vector}, {literal(_NO_ENTRY)}, {latest_stamp(latest)}, true), true)"
+
+
+#: An entry of a vector that is none. Lax, a path would look into an array within the array.
+_NO_ENTRY = (
+    'strict $.* ? (@.type() != "array" || @.size() != 2 || @[0].type() != "number" || @[1].type() != "number"'
+    " || @[0] < 0 || @[0] > $latest || @[0] != @[0].floor()"
+    f" || @[1] < 0 || @[1] > {MOST_DERIVED} || @[1] != @[1].floor())"
+)
+
+
+def latest_stamp(latest: str) -> str:
+    """The variables of that path; once a statement."""
+    return f"(SELECT jsonb_build_object('latest', {latest}))"
 
 
 def next_stamp(vector: str, stamp_floor: str) -> str:

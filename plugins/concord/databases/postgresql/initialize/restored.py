@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from concord.databases.contract.memory import session_of
 from concord.databases.contract.quoting import literal, qualified
 from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.facts.own_schema import IDENTITY
 from concord.databases.postgresql.initialize.key_range import is_key_mapped
 from concord.databases.postgresql.rows.shape import Shape
 from concord.messages.errors import WriteContended
-from concord.versions.position import LinkPosition, session_from_json, session_to_json
+from concord.versions.position import LinkPosition, session_to_json
 from concord.versions.row_version import unite, vector_from_json, vector_to_json
 
 #: Edits asked about at once; bounds the memory of the driver.
@@ -66,7 +67,7 @@ def translate_positions(connection: Connection) -> None:
     links = rows(connection, "SELECT link, history FROM concord.link_state WHERE role = 'source'")
     with connection.transaction():
         for name, shadow in rows(connection, "SELECT name, shadow FROM concord.replicated_table"):
-            positions = [session_from_json(history[0]).position.of(name) for _, history in links if history]
+            positions = [session_of(history[0]).position.of(name) for _, history in links if history]
             written_here = "p.xmin::text::bigint = (p.position::text::bigint & 4294967295)"
             waiting = [
                 f"NOT pg_visible_in_snapshot(p.position, {literal(each)}::pg_snapshot)" for each in positions
@@ -79,7 +80,7 @@ def translate_positions(connection: Connection) -> None:
             )
         for link, history in links:
             if history:
-                newest = session_from_json(history[0])
+                newest = session_of(history[0])
                 stands = replace(newest, id=uuid.uuid4().hex, position=LinkPosition(str(snapshot)))
                 run(
                     connection,

@@ -58,7 +58,7 @@ def bring(connection: Connection, link: str, staged: Staged, skew: float) -> Sta
   WHERE {of(link, shape)} AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}
   ORDER BY {key}, (w.version ->> 'changed_at')::bigint DESC OFFSET 0) w
  LEFT JOIN {shape.shadow.sql} p ON {same_key(shape, "p")}
- WHERE {_not_staged(staged)} AND NOT {suspicious.ahead("(w.version ->> 'changed_at')::bigint", "p.vector", skew)}
+ WHERE {_not_staged(staged)} AND NOT {suspicious.beyond("w.version -> 'vector'", "p.vector", skew)}
  ORDER BY w.tried_at, w.key LIMIT {TRIED_AGAIN}"""
     brought = run(connection, _insert(staged, newest))
     return _with(staged, brought) if brought else staged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from concord.databases.contract.watched_log import WatchedLog
@@ -21,6 +21,7 @@ from concord.databases.postgresql.log.pgoutput import (
 )
 from concord.jobs.replication import ReplicationJob, replication_name
 from concord.jobs.site import Credentials
+from concord.values.moment import POSTGRESQL, moment
 
 #: The level's row, by schema and name.
 LEVEL_ROW = ("concord", "replay")
@@ -29,8 +30,6 @@ COMPENSATIONS = "compensation"
 #: A call that changes no published table waits as well. One of another replication starts a run in vain.
 CALLS = "call"
 APPLICATION = "concord watch"
-#: PostgreSQL counts its microseconds from here.
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class Waiting(NamedTuple):
@@ -74,7 +73,7 @@ def found(messages: Iterable[bytes | Read | None], ours: str, since: int) -> Wai
         elif isinstance(said, Update) and own.get(said.relation) == LEVEL_ROW[1]:
             replayed = bool(ours) and (said.new[0] or b"")[4:] == ours.encode()
         elif begun.commit >= since and _waits(said, own, ours, replayed=replayed):
-            return Waiting(begun.commit, EPOCH + timedelta(microseconds=begun.committed_at))
+            return Waiting(begun.commit, moment(begun.committed_at, POSTGRESQL))
     return None
 
 

@@ -10,6 +10,7 @@ from concord.databases.postgresql.ledger import retention, waiting_table
 from concord.databases.postgresql.operations import table
 from concord.databases.postgresql.queued import compensation, shown_version, version_columns
 from concord.databases.postgresql.replay import level
+from concord.versions.row_version import LATEST
 
 #: A second form of `versions.row_version.unite`, and of what one vector says of another.
 _VECTOR_FUNCTIONS = [
@@ -23,10 +24,14 @@ IMMUTABLE PARALLEL SAFE
 RETURN (SELECT coalesce(jsonb_object_agg(e.key, greatest(one -> e.key, other -> e.key)), '{}')
           FROM jsonb_each(one || other) e)""",
     # The newest stamp (µs); NULL of none. A subquery instead would be made ready by each statement, and hardly run.
-    """
+    # A trigger asks it in the transaction of a user: it answers whatever a vector holds, and no stamp that nothing
+    # could follow.
+    f"""
 CREATE OR REPLACE FUNCTION concord.vector_newest(vector jsonb) RETURNS bigint LANGUAGE sql
 IMMUTABLE PARALLEL SAFE
-RETURN (SELECT max((e.value ->> 0)::bigint) FROM jsonb_each(vector) e)""",
+RETURN (SELECT max(CASE WHEN jsonb_typeof(e.value -> 0) = 'number'
+                        THEN greatest(least((e.value ->> 0)::numeric, {LATEST}), 0) END)::bigint
+          FROM jsonb_each(CASE jsonb_typeof(vector) WHEN 'object' THEN vector ELSE '{{}}' END) e)""",
 ]
 
 _TABLES = [

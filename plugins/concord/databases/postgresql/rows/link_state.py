@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from concord.databases.contract.memory import LinkState, Memory, SiteRow
+from concord.databases.contract.memory import LinkState, Memory, SiteRow, session_of
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import (
     Connection,
@@ -22,7 +22,7 @@ from concord.databases.postgresql.facts.connection import (
     run,
 )
 from concord.messages.errors import LeaseLost, NotInitialized, WriteContended
-from concord.versions.position import Session, remembered, session_from_json, session_to_json
+from concord.versions.position import Session, remembered, session_to_json
 
 #: How long a new run waits for an older one's transaction before it ends it.
 FENCE_WAIT = "5s"
@@ -186,7 +186,7 @@ def _state(
     forced_at: datetime | None,
     written_at: datetime | None,
 ) -> LinkState:
-    sessions = tuple(session_from_json(session) for session in history)
+    sessions = tuple(session_of(session) for session in history)
     return LinkState(initialized, sessions, floor, forced_at, written_at)
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 
 from concord.databases.contract.arrivals import WatchedLink
+from concord.databases.contract.memory import session_of
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.notify import CHANNEL
 from concord.databases.postgresql.facts.connection import UNHURRIED, conninfo, could_not_connect, in_our_words
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.jobs.site import Credentials
-from concord.versions.position import session_from_json
 
 AsyncConnection = psycopg.AsyncConnection[Any]
 
@@ -95,7 +95,7 @@ async def _carried(connection: AsyncConnection, link: WatchedLink) -> list[tuple
         f" WHERE s.link = {literal(link.name)} AND s.history <> '[]'",
     )
     return [
-        (name, shadow, session_from_json(newest).position.of(name))
+        (name, shadow, session_of(newest).position.of(name))
         for name, shadow, newest in found
         if name in link.tables
     ]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 
 import psycopg
 
+from concord.databases.contract.memory import session_of
 from concord.databases.contract.quoting import literal, qualified
 from concord.databases.contract.status import Pending
 from concord.databases.postgresql.facts.connection import connect, in_our_words, rows
 from concord.databases.postgresql.rows import acquire
 from concord.jobs.site import SiteAccess
-from concord.versions.position import session_from_json
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from concord.values.moment import moment
 
 _SENT = """
 SELECT l.link, l.peer, l.history -> 0, t.name, t.shadow
@@ -34,9 +32,7 @@ def pending(site: SiteAccess, links: Mapping[str, Mapping[str, str | None]]) -> 
             found = {link: Pending() for link, *_ in sent if link in links}
             counts = list(_counts(sent, links))
             for link, count, oldest in acquire.together(connection, counts):
-                found[link] += Pending(
-                    count, None if oldest is None else _EPOCH + timedelta(microseconds=oldest)
-                )
+                found[link] += Pending(count, None if oldest is None else moment(oldest))
     except psycopg.Error as error:
         raise in_our_words(error, site.name) from error
     return found
@@ -47,7 +43,7 @@ def _counts(sent: list[tuple[object, ...]], links: Mapping[str, Mapping[str, str
         filters = links.get(str(link), {})
         if table in filters:
             assert isinstance(session, dict)
-            since = session_from_json(session).position.of(str(table))
+            since = session_of(session).position.of(str(table))
             unsent = acquire.unsent(since, str(peer), filters[str(table)])
             relation = qualified("concord", str(shadow))
             yield f"SELECT {literal(str(link))}, count(*), min(p.changed_at) FROM {relation} p WHERE {unsent}"

@@ -129,11 +129,11 @@ class Desk(Target):
         Raises DecisionRefused."""
         skew = self.access.max_clock_skew
         nothing = literal("{}")
-        stamp = literal(row.incoming_version["changed_at"])
+        incoming = waiting.json_of(row.incoming_version["vector"])
         ((future, at_source),) = rows(
             connection,
-            f"SELECT {suspicious.ahead('changed_at', nothing, skew)},"
-            f" {suspicious.ahead(f'{stamp}::bigint', nothing, skew)}"
+            f"SELECT {suspicious.beyond('vector::jsonb', nothing, skew)},"
+            f" {suspicious.beyond(incoming, nothing, skew)}"
             f" FROM {staged.sql}",
         )
         if future:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.row_keys import key_text, listed
@@ -22,7 +23,7 @@ from concord.jobs.upkeep import Restamped
 from concord.messages.errors import RestampRefused
 from concord.tables.privacy import PRIVATE
 from concord.versions.restamp import Clock, accepted, restamped
-from concord.versions.row_version import RowVersion, Vector, unite, vector_to_json
+from concord.versions.row_version import LATEST, RowVersion, Vector, is_entry, unite, vector_to_json
 
 #: Rows in memory, and stamped in one transaction.
 BATCH = 1_000
@@ -32,6 +33,7 @@ BATCH = 1_000
 class _Row:
     key: str  #: canonical, a JSON array
     version: RowVersion
+    vector: str  #: as it is stored
 
 
 @dataclass(frozen=True)
@@ -61,15 +63,16 @@ class RestampedTable:
         """The rows with an entry in the future, in the order of their keys."""
         key = key_text(shape, "p")
         query = (
-            f"SELECT {key}, {_VERSION} FROM {shape.shadow.sql} p"
-            f" WHERE concord.vector_newest(p.vector) > {self.clock.latest} ORDER BY {shape.keys_of('p')}"
+            f"SELECT {key}, p.vector::text, {_VERSION} FROM {shape.shadow.sql} p"
+            f" WHERE {row_version.beyond('p.vector', str(self.clock.latest))} OR p.changed_at > {self.clock.latest}"
+            f" ORDER BY {shape.keys_of('p')}"
         )
         for found in _in_batches(self.here.connection, query):
-            yield [_Row(text, _version(parts)) for text, *parts in found]
+            yield [_Row(text, _version(parts), stored) for text, stored, *parts in found]
 
     def _stamped(self, shape: Shape, batch: Sequence[_Row]) -> Iterator[Restamped]:
         elsewhere = self._elsewhere([each.key for each in batch])
-        new: dict[str, tuple[RowVersion, RowVersion]] = {}
+        new: dict[str, tuple[str, RowVersion]] = {}
         left: dict[str, str] = {}
         for each in batch:
             seen = elsewhere.get(each.key, {})
@@ -78,7 +81,7 @@ class RestampedTable:
             elif accepted(each.version, seen, self.clock):
                 left[each.key] = "another site has accepted it: it is known there, and stays"
             else:
-                new[each.key] = (each.version, restamped(each.version, seen, self.clock))
+                new[each.key] = (each.vector, restamped(each.version, seen, self.clock))
         written = set(new) if self.epochs is None else self._write(shape, new, self.epochs)
         for each in batch:
             named = PRIVATE if shape.key_is_private else ", ".join(map(str, json.loads(each.key)))
@@ -96,7 +99,7 @@ class RestampedTable:
         return united
 
     def _write(
-        self, shape: Shape, new: Mapping[str, tuple[RowVersion, RowVersion]], epochs: Mapping[str, int]
+        self, shape: Shape, new: Mapping[str, tuple[str, RowVersion]], epochs: Mapping[str, int]
     ) -> set[str]:
         """The keys that were as they were read. Base row before shadow row, as applications lock them.
 
@@ -106,7 +109,7 @@ class RestampedTable:
             return set()
         keys = list(new)
         stamps = ", ".join(
-            f"({literal(key)}, {literal(vector_to_json(old.vector))}::jsonb, {made.changed_at}::bigint,"
+            f"({literal(key)}, {literal(old)}::jsonb, {made.changed_at}::bigint,"
             f" {literal(vector_to_json(made.vector))}::jsonb)"
             for key, (old, made) in new.items()
         )
@@ -169,8 +172,11 @@ def _version(parts: Sequence[object]) -> RowVersion:
 
 
 def _vector(stored: object) -> dict[str, tuple[int, int]]:
-    assert isinstance(stored, dict)
-    return {str(origin): (int(entry[0]), int(entry[1])) for origin, entry in stored.items()}
+    """An entry that is none lies in the future: it goes, as those do."""
+    entries = stored if isinstance(stored, dict) else {"": stored}
+    return {
+        origin: (entry[0], entry[1]) if is_entry(entry) else (LATEST, 0) for origin, entry in entries.items()
+    }
 
 
 def _vectors(connection: Connection, shape: Shape, keys: Sequence[str]) -> Iterator[tuple[str, Vector]]:

@@ -14,7 +14,7 @@ from concord.databases.postgresql.write import stood
 from concord.rules.policy import Chains
 from concord.rules.resolver import Base, Contender, Row, total_order
 from concord.versions.conflict import Outcome, Winner, classify
-from concord.versions.row_version import ABSENT, RowVersion, Vector, unite
+from concord.versions.row_version import ABSENT, RowVersion, unite, vector_of
 
 #: Rows decided again at once: each brings two whole rows where they may be merged.
 BATCH = 2_000
@@ -112,19 +112,14 @@ def base(row: object, version: object) -> Base | None:
     """A before-image, as a shadow row keeps it."""
     if not (isinstance(row, dict) and isinstance(version, dict)):
         return None
-    return Base(row, _vector(version["vector"]), bool(version.get("agreed")))
-
-
-def _vector(stored: object) -> Vector:
-    assert isinstance(stored, dict)
-    return {str(name): (int(entry[0]), int(entry[1])) for name, entry in stored.items()}
+    return Base(row, vector_of(version.get("vector")), bool(version.get("agreed")))
 
 
 def version(fields: Sequence[object]) -> RowVersion:
     """The fields of a version, as they stand beside a row."""
     origin, changed_at, derived, vector, deleted, born = fields
     return RowVersion(
-        str(origin), int(str(changed_at)), int(str(derived)), _vector(vector), bool(deleted), bool(born)
+        str(origin), int(str(changed_at)), int(str(derived)), vector_of(vector), bool(deleted), bool(born)
     )
 
 

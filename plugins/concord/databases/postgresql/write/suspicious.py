@@ -25,7 +25,7 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
 from concord.messages.errors import RowsOscillate
 from concord.rules.brake import Kind
-from concord.versions.row_version import RowVersion
+from concord.versions.row_version import MOST_DERIVED, ORIGIN, RowVersion
 
 #: Runs within which a row must come back to have come back run after run: an answer may miss the next run.
 RUNS = 3
@@ -42,11 +42,28 @@ def ahead(stamp: str, vector: str, skew: float) -> str:
 
     A second form of `versions.row_version.from_the_future`, of a version that is not known here.
     """
-    allowed = int(skew * 1_000_000)
-    return (
-        f"({stamp} > {CLOCK} + {allowed}"
-        f" AND {stamp} > coalesce(concord.vector_newest({vector}), 0) + {allowed})"
-    )
+    return f"({stamp} > {_by_the_clock(skew)} AND {stamp} > {_by_the_row(vector, skew)})"
+
+
+def beyond(incoming: str, vector: str, skew: float) -> str:
+    """The same of an incoming vector: it has such an entry, or one that is none.
+
+    The present vector would take such an entry over, and every site after it.
+    """
+    by_the_clock = row_version.beyond(incoming, _by_the_clock(skew))
+    return f"({by_the_clock} AND {row_version.beyond(incoming, _by_the_row(vector, skew))})"
+
+
+def _by_the_clock(skew: float) -> str:
+    return f"{CLOCK} + {_allowed(skew)}"
+
+
+def _by_the_row(vector: str, skew: float) -> str:
+    return f"coalesce(concord.vector_newest({vector}), 0) + {_allowed(skew)}"
+
+
+def _allowed(skew: float) -> int:
+    return int(skew * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +81,16 @@ class Suspicion:
         """Condition; the row's own history is looked at last."""
         return "false" if self.skew is None else ahead("s.concord_changed_at", "p.vector", self.skew)
 
+    @property
+    def _no_version(self) -> str:
+        """Condition: the version is none, or has seen one from the future. It is not united with the present one
+        either."""
+        if self.skew is None:
+            return "false"
+        origin = f"s.concord_origin !~ {literal(ORIGIN)} AND s.concord_origin <> ''"
+        numbers = f"s.concord_changed_at < 0 OR s.concord_derived NOT BETWEEN 0 AND {MOST_DERIVED}"
+        return f"({origin} OR {numbers} OR {beyond('s.concord_vector', 'p.vector', self.skew)})"
+
     def verdicts(self, *, known: str, follows: str, alike: str) -> str:
         """This is decided before any version is: a stamp from the future is not adopted (F13, F14).
 
@@ -71,7 +98,7 @@ class Suspicion:
         the same. Two sites that do the same thing before every run rewrite nothing, and no conflict says so.
         """
         news = f"NOT coalesce({known}, false)"
-        future = f"WHEN {self._future} AND {news} THEN 'quarantined'"
+        future = f"WHEN {self._future} AND {news} OR {self._no_version} THEN 'quarantined'"
         if self.rebounds is None or self.released or self.session is None:
             return future
         # Not NULL: of rows without a version nothing that follows need be computed.
@@ -93,7 +120,8 @@ class Suspicion:
         stamp = "to_char(to_timestamp(s.concord_changed_at / 1000000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')"
         ahead = f"more than max_clock_skew ({self.skew or 0:g} s) ahead of the clock here"
         said = f"'stamped ' || {stamp} || ' UTC, {ahead}'"
-        return f"CASE WHEN {self._future} THEN {said} ELSE s.concord_reason END"
+        none = literal(f"its version has seen a stamp {ahead}, or holds numbers that are no version's")
+        return f"CASE WHEN {self._future} THEN {said} WHEN {self._no_version} THEN {none} ELSE s.concord_reason END"
 
     def counting(self) -> str:
         """Assignments to the shadow row `p`, where `n` comes in: one more rebound, the first of a new series, or
