@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 SQUATTED = "tests/databases/postgresql/provision/test_squatted_objects.py"
 HOSTILE = "tests/databases/postgresql/write/test_hostile_versions.py"
+FULL_QUEUE = "tests/databases/postgresql/rows/test_full_queue.py"
 
 SECURITY = (
     Mutant(
@@ -145,5 +146,26 @@ SECURITY = (
         "if all(isinstance(position, str) for position in differing.values()):",
         "if True:",
         "tests/versions/test_position.py -k anything",
+    ),
+    Mutant(
+        "users' commits are announced into a full queue",
+        "concord.databases.postgresql.capture.notify:_announce",
+        "AND pg_notification_queue_usage() < {FULL}",
+        "",
+        f"{FULL_QUEUE} -k users_commit",
+    ),
+    Mutant(
+        "nothing is announced long before the queue is full",
+        "concord.databases.postgresql.capture.notify:_announce",
+        "AND pg_notification_queue_usage() < {FULL}",
+        "AND pg_notification_queue_usage() < {FULL} / 2",
+        f"{FULL_QUEUE} -k until_the_queue",
+    ),
+    Mutant(
+        "the check does not say that the queue is full",
+        "concord.databases.postgresql.capture.notify:check",
+        "if used >= FULL:",
+        "if used > 1:",
+        f"{FULL_QUEUE} -k check",
     ),
 )

@@ -17,6 +17,10 @@ CHANNEL = "concord"
 #: PostgreSQL runs triggers by name: it looks at what they have stamped.
 TRIGGER = "zzz_concord_notify"
 
+#: Of the server's NOTIFY queue, in use: from here on nothing is announced. A transaction that announces into a full
+#: queue cannot commit. From half on the server's log names the session that keeps PostgreSQL from emptying it.
+FULL = 0.6
+
 
 def statements(
     connection: Connection, shadows: Iterable[Shadow], announced: Collection[str], applier: str
@@ -43,13 +47,16 @@ def _function(shadow: Shadow) -> str:
 
 def _announce(shadow: Shadow, applier: str) -> list[str]:
     """Once a statement, and only where this transaction has stamped a row: an update that changed nothing is silent.
+    So is every commit once the queue is fairly full.
 
     Equal announcements of one transaction are one, and go out when it commits. The shadow table's index on the
     position finds the row; it must, whatever was known of the table when the session first planned the question.
     """
     body = f"""
 BEGIN
-  IF EXISTS (SELECT 1 FROM {shadow.sql} s WHERE s.position = pg_current_xact_id_if_assigned()) THEN
+  IF EXISTS (SELECT 1 FROM {shadow.sql} s WHERE s.position = pg_current_xact_id_if_assigned())
+     AND pg_notification_queue_usage() < {FULL}
+  THEN
     PERFORM pg_notify({literal(CHANNEL)}, {literal(shadow.name)});
   END IF;
   RETURN NULL;
@@ -67,9 +74,17 @@ AS {literal(body)}""",
     ]
 
 
-def check(connection: Connection, site: str, announced: Iterable[Table]) -> Iterator[str]:
-    """Tables whose commits nobody announces although a synchronization listens, each one line."""
+def check(connection: Connection, site: str, announced: Collection[Table]) -> Iterator[str]:
+    """Tables whose commits nobody announces although a synchronization listens, each one line, and a queue that is too
+    full for announcements."""
     announcing = _announcing(connection)
     for table in announced:
         if not announcing.get(table.oid):
             yield f"{site}: commits in {table.name} are not announced, and wait for the schedule; run `provision`"
+    if announced:
+        ((used,),) = rows(connection, "SELECT pg_notification_queue_usage()")
+        if used >= FULL:
+            yield (
+                f"{site}: the server's NOTIFY queue is {used:.0%} full, so commits are not announced, and wait for the"
+                " schedule; end the session that listens and stays in a transaction (the server's log names it)"
+            )
