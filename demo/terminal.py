@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from concord.messages.errors import ConcordError
+from concord.messages.inert import inert_lines
 from demo.background import ProgramFailed
 from demo.workspace import Unusable
 from embedded.errors import ServerError
@@ -39,10 +40,10 @@ def run(action: Callable[[], int], logs: Path) -> int:
         sys.stderr.write("Interrupted: everything that was started is stopped.\n")
         return INTERRUPTED
     except Unusable as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{inert_lines(str(error))}\n")
         return 2
     except (ConcordError, ProgramFailed, ServerError) as error:
-        sys.stderr.write(f"FAILED: {error}\nLogs: {logs}\n")
+        sys.stderr.write(f"FAILED: {inert_lines(str(error))}\nLogs: {logs}\n")
         return 1
     except Exception:
         sys.stderr.write(f"FAILED, for a reason that nobody foresaw. Logs: {logs}\n")

@@ -19,15 +19,15 @@ from pydantic import BaseModel
 
 from concord.databases.contract.ends import Progress
 from concord.messages.errors import ConcordError
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Pace, Tell
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("concord.application")
+logger = logger_named("concord.application")
 #: How far the work is, as a line of JSON, for the task that submitted the application (`orchestration.pace_heard`).
-pace_logger = logging.getLogger("concord.pace")
+pace_logger = logger_named("concord.pace")
 
 Job = TypeVar("Job", bound=BaseModel)
 #: Asked for Spark when it is first needed. Raises SparkUnavailable or ConnectionRefused.
@@ -57,7 +57,7 @@ def read_job(path: Path, kind: type[Job]) -> Job:
 
 
 def _tell(pace: Pace) -> None:
-    pace_logger.info(pace.model_dump_json())
+    pace_logger.info(json.dumps(pace.model_dump()))
 
 
 def _start() -> SparkSession:

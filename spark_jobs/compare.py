@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 from concord.comparison import compare as comparison
@@ -10,13 +9,13 @@ from concord.comparison.replication import CatchUp, compare_replication
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
 from concord.jobs.comparison import CompareJob, CompareReplicationJob, CompareReport
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell, silent
 from concord.transmission.steps import unheard
 from spark_jobs.application import Spark, run
 from spark_jobs.by_spark import BySpark
 
-logger = logging.getLogger("concord.compare")
+logger = logger_named("concord.compare")
 
 
 def compare(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -24,13 +23,13 @@ from concord.databases.contract.initialization import (
 from concord.databases.contract.rows import Staged
 from concord.databases.registry import dialect_of_all
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, Tell, silent, told
 from concord.rules.initialization_rule import Way
 from concord.transmission.steps import unheard
 from spark_jobs.application import Spark, run
 
-logger = logging.getLogger("concord.initialize")
+logger = logger_named("concord.initialize")
 
 #: Key ranges that Spark reads at once, for each reader of a site.
 RANGES_PER_READER = 2

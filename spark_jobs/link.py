@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
 from concord.jobs.link import LinkJob, TransmissionReport
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell, silent
 from concord.transmission import transmit as transmission
 from concord.transmission.steps import unheard
 from spark_jobs.application import Spark, run
 from spark_jobs.by_spark import BySpark
 
-logger = logging.getLogger("concord.link")
+logger = logger_named("concord.link")
 
 
 def transmit(

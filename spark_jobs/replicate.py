@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -10,7 +9,7 @@ from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
 from concord.jobs.replication import EntryOperation, ReplicationJob, ReplicationReport
 from concord.messages.errors import ConcordError
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell
 from concord.rules.hook_function import AboutToBeWritten, Hooked, Word
 from concord.tables.manipulation import Texts
@@ -21,7 +20,7 @@ from concord.transactional.replicate import never, replicate
 from concord.transactional.upkeep import keep_up, shown
 from spark_jobs.application import Spark
 
-logger = logging.getLogger("concord.replication")
+logger = logger_named("concord.replication")
 
 
 def look(job: ReplicationJob, number: int) -> Sequence[EntryOperation]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from concord.messages.errors import ConnectionRefused, SparkUnavailable
+from concord.messages.event_log import logger_named
 from spark_jobs import interruption
 from spark_jobs.settings import ON_THIS_MACHINE, SETTINGS, is_local, own_sockets
 
-logger = logging.getLogger("concord.session")
+logger = logger_named("concord.session")
 
 #: The application's own settings, beside those of each session.
 _OF_THE_APPLICATION = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import dataclass
 
@@ -18,7 +17,7 @@ from concord.databases.registry import dialect
 from concord.jobs.link import SPARK_FROM
 from concord.jobs.snapshot import SnapshotJob, SnapshotReport
 from concord.messages.errors import CountMismatch
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.how_many import how_many
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.errors import worded
@@ -29,7 +28,7 @@ from spark_jobs.application import Spark, run
 from spark_jobs.by_spark import BySpark
 from spark_jobs.snapshot_opening import Going, open_snapshot
 
-logger = logging.getLogger("concord.snapshot")
+logger = logger_named("concord.snapshot")
 
 
 def refresh(

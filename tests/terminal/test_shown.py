@@ -3,13 +3,16 @@
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
+from io import StringIO
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from concord.messages.inert import inert, inert_lines
 from concord.terminal import shown, table_form
 from concord.terminal.shown import Ago, Columns, show
 from concord.terminal.table_form import Cells, Kind
@@ -91,6 +94,38 @@ def test_a_pipe_has_plain_lines_of_full_width(capsys: pytest.CaptureFixture[str]
 def test_what_a_row_holds_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     show("rows", "Rows \x1b[2J", ("key",), [("a\nb\x1b]0;owned\x07\x9b",)])
     assert drawn(capsys) == ["Rows \\x1b[2J", "  key", "  a\\nb\\x1b]0;owned\\x07\\x9b", ""]
+
+
+SIGNS = st.text(
+    st.one_of(st.characters(categories=("Cc", "Cf", "Co", "Cs", "Zl", "Zp")), st.characters()), max_size=20
+)
+
+
+@pytest.mark.parametrize("width", [None, 40])
+@given(texts=st.lists(SIGNS, min_size=6, max_size=6))
+def test_no_text_of_a_database_steers_or_hides_on_a_terminal(width: int | None, texts: list[str]) -> None:
+    """Wherever it stands; each line that is written is one of ours."""
+    title, heading, cell, sentence, trouble, refused = texts
+    with pytest.MonkeyPatch.context() as patch:
+        out, err = StringIO(), StringIO()
+        patch.setattr(out, "isatty", lambda: width is not None)
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        patch.setenv("COLUMNS", str(width))
+        show("rows", title, Columns((heading,), prose=(heading,)), [(cell,), ({cell: [cell]},)])
+        shown.say(sentence)
+        shown.notice(trouble)
+        shown.problem(trouble)
+        shown.progress(trouble)
+        shown.refusal("a_code", refused, transient=True, as_json=False)
+        shown.refusal("a_code", refused, transient=True, as_json=True)
+        shown.whole({heading: cell})
+    written = (out.getvalue() + err.getvalue()).replace("\n", "")
+    assert not [
+        sign for sign in written if unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
+    ]
+    assert out.getvalue().endswith(f"{inert(sentence)}\n{json.dumps({heading: cell}, indent=2)}\n")
+    assert len(err.getvalue().split("\n")) == 5 + len(inert_lines(refused).splitlines())
 
 
 WORDS = st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=30)

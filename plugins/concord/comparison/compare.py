@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +22,7 @@ from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
 from concord.messages.errors import ParametersRefused, StructureChanged
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, Tell, counted, of_tables, silent
 from concord.rules.repair_rule import Remedy, Rule
 from concord.tables.replication_set import ReplicatedTable, chosen
@@ -31,7 +30,7 @@ from concord.transmission.errors import worded
 from concord.transmission.steps import Steps, unheard
 from concord.versions.row_version import RowVersion
 
-logger = logging.getLogger("concord.compare")
+logger = logger_named("concord.compare")
 
 
 def compare(

@@ -14,7 +14,6 @@ Whatever the subscriber's users committed, and only one of the cuts holds, stand
 from __future__ import annotations
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,11 +33,11 @@ from concord.databases.contract.replication_ends import PublisherEnd, Subscriber
 from concord.jobs.comparison import CompareReplicationJob, CompareReport, Difference, Kind, TableComparison
 from concord.jobs.replication import CALLS, ReplicationJob
 from concord.messages.errors import ConcordError, HistoryLost, StructureChanged, WriteContended
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, Tell, silent
 from concord.transmission.steps import Steps, unheard
 
-logger = logging.getLogger("concord.compare")
+logger = logger_named("concord.compare")
 
 #: Returns once the question is answered with yes; whoever compares lets a run of the replication see to that.
 CatchUp = Callable[[Callable[[], bool]], None]

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
+from concord.messages.inert import inert_lines
+
 
 class ConcordError(Exception):
     """Concord could not go on."""
@@ -18,7 +20,8 @@ class ConcordError(Exception):
     transient: ClassVar[bool] = False
 
     def __init__(self, message: str = "", **facts: object) -> None:
-        self.message = message or (type(self).__doc__ or "").splitlines()[0]
+        """The message is kept as a terminal or a log may show it, one line or several."""
+        self.message = inert_lines(message or (type(self).__doc__ or "").splitlines()[0])
         self.facts = facts
         super().__init__(self.message)
 

@@ -5,6 +5,20 @@ from __future__ import annotations
 import json
 import logging
 
+from concord.messages.inert import inert
+
+
+def logger_named(name: str) -> logging.Logger:
+    """The logger of this name. Each of its messages is one line, and shows the signs in it that are not seen."""
+    made = logging.getLogger(name)
+    made.addFilter(_inert)  # once, however often
+    return made
+
+
+def _inert(record: logging.LogRecord) -> bool:
+    record.msg, record.args = inert(record.getMessage()), None
+    return True
+
 
 def log_event(logger: logging.Logger, sentence: str, **fields: object) -> None:
     """One line: `changes acquired table="public.flights" rows=120`. Newlines and control codes stay inert."""

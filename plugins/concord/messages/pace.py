@@ -12,6 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from concord.messages.how_many import how_many
+from concord.messages.inert import inert
 
 T = TypeVar("T")
 
@@ -81,9 +82,9 @@ def now_and_then(tell: Tell, seconds: float) -> Tell:
 A_WHILE = 10.0
 
 
-def logged(info: Callable[[str, Pace], None]) -> Tell:
+def logged(info: Callable[[str, str], None]) -> Tell:
     """A line a while, in words, by a logger's method."""
-    return now_and_then(lambda pace: info("%s", pace), A_WHILE)
+    return now_and_then(lambda pace: info("%s", inert(str(pace))), A_WHILE)
 
 
 @dataclass

@@ -7,11 +7,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from concord.messages.errors import ParametersRefused
+from concord.messages.inert import inert
+from concord.terminal.shown import notice
 
 
 def print_sql(scripts: Iterable[tuple[str, str]]) -> None:
-    """Each site's script behind its name."""
+    """Each site's script behind its name. Raises ParametersRefused where a terminal would not show all of it."""
     for site, script in scripts:
+        hidden = _hidden(site, script)
+        if hidden and sys.stdout.isatty():
+            raise ParametersRefused(f"{hidden}; no terminal shows it as it is: `--print-sql DIR`")
+        if hidden:
+            notice(hidden)
         sys.stdout.write(f"-- site {site}\n{script}")
 
 
@@ -27,6 +34,18 @@ def write_sql(scripts: Iterable[tuple[str, str]], directory: Path) -> list[Path]
             path = directory / f"{site}.sql"
             path.write_text(script)
             made.append(path)
+            if hidden := _hidden(site, script):
+                notice(hidden)
     except OSError as error:
         raise ParametersRefused(f"--print-sql {directory}: {error.strerror or error}") from None
     return made
+
+
+def _hidden(site: str, script: str) -> str | None:
+    """The lines that hold what is not seen, in names of the site; statements cannot escape it."""
+    lines = [str(at) for at, line in enumerate(script.split("\n"), 1) if inert(line) != line]
+    if not lines:
+        return None
+    return (
+        f"{site}: signs that are not seen stand in the script's lines {', '.join(lines)}; look at them first"
+    )

@@ -16,6 +16,7 @@ from typing import Any
 
 import pendulum
 
+from concord.messages.inert import inert, inert_lines
 from concord.terminal import table_form
 from concord.terminal.table_form import Kind
 from concord.terminal.words import spoken
@@ -104,7 +105,7 @@ def show(
         return
     if if_any and not listed:
         return
-    sys.stdout.write(f"{table_form.inert(title)}\n")
+    sys.stdout.write(f"{inert(title)}\n")
     cells = [[_text(value) for value in row] for row in listed]
     sys.stdout.write(table_form.written(made.read, cells, made.kinds) if cells else "  none\n\n")
 
@@ -113,7 +114,7 @@ def say(sentence: str, **facts: object) -> None:
     """A sentence; a document holds it under `said`, and the facts under their names."""
     found = _Told.document
     if found is None:
-        sys.stdout.write(f"{table_form.inert(sentence)}\n")
+        sys.stdout.write(f"{inert(sentence)}\n")
         return
     found["said"].append(sentence)
     found.update({name: _plain(value) for name, value in facts.items()})
@@ -123,7 +124,7 @@ def notice(text: str) -> None:
     """A notice: it fails nothing."""
     found = _Told.document
     if found is None:
-        sys.stderr.write(f"notice: {table_form.inert(text)}\n")
+        sys.stderr.write(f"notice: {inert(text)}\n")
         return
     found["notices"].append(text)
 
@@ -132,7 +133,7 @@ def problem(text: str, code: str | None = None) -> None:
     """A fault, although the command goes on; it is told on stderr, and in a document under `problems`."""
     found, said = _Told.document, spoken(text)
     if found is None:
-        sys.stderr.write(f"{table_form.inert(said)}\n")
+        sys.stderr.write(f"{inert(said)}\n")
         return
     found["problems"].append({"code": code, "message": said})
 
@@ -148,7 +149,7 @@ def whole(content: Mapping[str, Any]) -> None:
 def progress(line: str) -> None:
     """How far a command is: for people, and never part of what it says in the end."""
     if _Told.document is None:
-        sys.stderr.write(f"{table_form.inert(spoken(line))}\n")
+        sys.stderr.write(f"{inert(spoken(line))}\n")
 
 
 def refusal(code: str, message: str, *, transient: bool, as_json: bool) -> None:
@@ -158,7 +159,7 @@ def refusal(code: str, message: str, *, transient: bool, as_json: bool) -> None:
         told = {"code": code, "message": said, "transient": transient}
         sys.stderr.write(json.dumps({"error": told}) + "\n")
     else:
-        sys.stderr.writelines(f"{table_form.inert(line)}\n" for line in said.splitlines())
+        sys.stderr.writelines(f"{line}\n" for line in inert_lines(said).splitlines())
 
 
 def _text(value: object) -> str:

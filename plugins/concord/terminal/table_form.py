@@ -14,14 +14,13 @@ from itertools import zip_longest
 
 from rich.cells import cell_len
 
+from concord.messages.inert import inert
+
 Rows = Sequence[Sequence[str]]
 
 _BETWEEN = 2  #: spaces from column to column
 _PROSE = 24  #: columns of the terminal that a text of several words is given at least
 _INDENT = "  "
-#: Codes that could move a terminal's cursor, or break a line in two.
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-_INERT = _CONTROL | {9: "\\t", 10: "\\n", 13: "\\r", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class Kind(Enum):
@@ -44,14 +43,9 @@ class Cells:
         return zip(self.headings, zip(*self.rows, strict=True), self.kinds, strict=True)
 
 
-def inert(text: str) -> str:
-    """Text of a database, or of its users, must not steer the terminal."""
-    return text.translate(_INERT)
-
-
 def written(headings: Sequence[str], rows: Rows, kinds: Sequence[Kind]) -> str:
     """A table that has rows, with a blank line after it."""
-    table = Cells(headings, [[inert(cell) for cell in row] for row in rows], kinds)
+    table = Cells([*map(inert, headings)], [[inert(cell) for cell in row] for row in rows], kinds)
     if not sys.stdout.isatty():
         return plain(table) + "\n"
     return drawn(table, shutil.get_terminal_size().columns) + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from concord.databases.contract.ends import Cut
 from concord.databases.contract.reading import Reading, readers_for
 from concord.databases.contract.rows import Staged
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, of_tables
 from concord.rules.custom_function import why_not_callable
 from concord.rules.hook_function import why_unknown
@@ -26,7 +25,7 @@ from concord.transmission.route import Route, goes_straight, may_be_held
 from concord.transmission.straight import Carriers, needs_spark
 from concord.transmission.verdicts import FAILED, UNHOOKED
 
-logger = logging.getLogger("concord.link")
+logger = logger_named("concord.link")
 
 
 class Earlier(NamedTuple):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.transmission.link import Link
 
-logger = logging.getLogger("concord.link")
+logger = logger_named("concord.link")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from concord.databases.contract.reading import Reading
 from concord.databases.contract.rows import Shape, Staged
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConcordError
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.rules.hook_function import AboutToBeWritten, Hooked, Word
 from concord.transmission.opening import Opened, open_link
 from concord.transmission.staged_table import StagedTable
@@ -25,7 +24,7 @@ from concord.transmission.steps import Steps
 from concord.transmission.straight import SparkCarries
 from concord.versions.position import LinkPosition
 
-logger = logging.getLogger("concord.link")
+logger = logger_named("concord.link")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -10,7 +9,7 @@ from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.jobs.link import LinkJob, TableReport, TransmissionReport
 from concord.messages.errors import BrakeHeld, DecideAgain, SparkUnavailable, TablesStopped
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell, silent
 from concord.rules.brake import Hold
 from concord.transmission.brake import brake
@@ -22,7 +21,7 @@ from concord.transmission.register import register
 from concord.transmission.steps import Steps, unheard
 from concord.transmission.write import log_inserted_for_update, remember, write
 
-logger = logging.getLogger("concord.link")
+logger = logger_named("concord.link")
 
 #: How often a run asks somebody else's function about rows that are edited all the while.
 ROUNDS = 3

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from concord.jobs.link import TableReport
 from concord.messages.errors import RowsOscillate
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, of_tables
 from concord.transmission.link import Link
 from concord.transmission.oscillation import leave_out_oscillating
 from concord.transmission.outcome import LinkOutcome
 from concord.versions.position import Session
 
-logger = logging.getLogger("concord.link")
+logger = logger_named("concord.link")
 
 
 def write(link: Link, outcome: LinkOutcome, *, asks: bool) -> dict[str, TableReport]:

@@ -4,6 +4,8 @@ from tests.mutants.mutant import Mutant
 
 SQUATTED = "tests/databases/postgresql/provision/test_squatted_objects.py"
 HOSTILE = "tests/databases/postgresql/write/test_hostile_versions.py"
+INERT = "tests/messages/test_inert.py"
+SHOWN = "tests/terminal/test_shown.py -k steers"
 FULL_QUEUE = "tests/databases/postgresql/rows/test_full_queue.py"
 
 SECURITY = (
@@ -167,5 +169,82 @@ SECURITY = (
         "if used >= FULL:",
         "if used > 1:",
         f"{FULL_QUEUE} -k check",
+    ),
+    Mutant(
+        "format characters are shown as they are",
+        "concord.messages.inert:_seen",
+        'unicodedata.category(sign) == "Zs"',
+        'unicodedata.category(sign) in ("Zs", "Cf")',
+        f"{INERT} -k not_seen",
+    ),
+    Mutant(
+        "control characters alone are escaped",
+        "concord.messages.inert:_seen",
+        "sign.isprintable()",
+        'unicodedata.category(sign) != "Cc"',
+        f"{INERT} -k not_seen",
+    ),
+    Mutant(
+        "fillers and selectors of variants are taken for letters",
+        "concord.messages.inert:_seen",
+        "and not _BLANK.match(sign)",
+        "",
+        f"{INERT} -k reorder",
+    ),
+    Mutant(
+        "whatever holds no ASCII letter is escaped",
+        "concord.messages.inert:_seen",
+        "sign.isprintable()",
+        "sign.isascii()",
+        f"{INERT} -k stays",
+    ),
+    Mutant(
+        "errors keep what a database has put into them",
+        "concord.messages.errors:ConcordError.__init__",
+        "inert_lines(",
+        "str(",
+        f"{INERT} -k error",
+    ),
+    Mutant(
+        "log lines keep what a database has put into them",
+        "concord.messages.event_log:_inert",
+        "inert(record.getMessage())",
+        "record.getMessage()",
+        f"{INERT} -k one_line",
+    ),
+    Mutant(
+        "an application's lines are logged as they are",
+        "concord.orchestration.tasks.pace_heard:heard",
+        'f"{inert(line.rstrip().expandtabs(4))}\\n"',
+        "line",
+        f"{INERT} -k application",
+    ),
+    Mutant(
+        "cells of a table are shown as they are",
+        "concord.terminal.table_form:written",
+        "[inert(cell) for cell in row]",
+        "[*row]",
+        SHOWN,
+    ),
+    Mutant(
+        "headings of a table are shown as they are",
+        "concord.terminal.table_form:written",
+        "[*map(inert, headings)]",
+        "headings",
+        SHOWN,
+    ),
+    Mutant(
+        "a refusal is shown as it is",
+        "concord.terminal.shown:refusal",
+        "inert_lines(said)",
+        "said",
+        SHOWN,
+    ),
+    Mutant(
+        "a terminal gets a script whose names it does not show",
+        "concord.terminal.printed_sql:print_sql",
+        "if hidden and sys.stdout.isatty():",
+        "if False:",
+        "tests/terminal/test_printed_sql.py",
     ),
 )

@@ -97,8 +97,8 @@ def test_a_name_with_a_line_break_makes_no_second_line(caplog: pytest.LogCapture
         log_outcome("done", [TableReport(table="public.a\nb\x1b[2J", acquired=1, applied=1)])
     assert outcome(caplog) == [
         "done",
-        "  table           acquired  applied",
-        "  public.a·b·[2J         1        1",
+        "  table               acquired  applied",
+        "  public.a\\nb\\x1b[2J         1        1",
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
@@ -17,10 +16,11 @@ from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction, link_name
 from concord.messages.errors import ConcordError
+from concord.messages.event_log import logger_named
 from concord.orchestration.surroundings.connections import credentials
 from concord.values.debounce import folded
 
-logger = logging.getLogger("concord.watch")
+logger = logger_named("concord.watch")
 
 #: Seconds until a site that does not answer is asked again: the first time, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0

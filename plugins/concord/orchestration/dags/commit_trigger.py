@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
@@ -17,9 +16,10 @@ from concord.databases.contract.watched_log import LogWatch, WatchedLog
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction
 from concord.messages.errors import ConcordError
+from concord.messages.event_log import logger_named
 from concord.orchestration.surroundings.connections import credentials
 
-logger = logging.getLogger("concord.watch")
+logger = logger_named("concord.watch")
 
 #: Seconds until a publisher that does not answer is asked again: the first time, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -16,7 +15,8 @@ from pydantic import BeforeValidator
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.databases import provisioning
 from concord.jobs.initialization import How
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
+from concord.messages.inert import inert
 from concord.messages.pace import logged
 from concord.orchestration.dags.maintenance_pages import (
     initialize_page,
@@ -41,7 +41,7 @@ from concord.orchestration.tasks.objectives import look
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.values.duration import parse_duration
 
-logger = logging.getLogger("concord.maintenance")
+logger = logger_named("concord.maintenance")
 
 
 def _duration_or_none(value: object) -> timedelta | None:
@@ -83,7 +83,7 @@ def _fail_for(problems: Mapping[str, str]) -> None:
     """The others are done; the task says which sites are not (S4-176). Not retried: the next run goes on."""
     if problems:
         lines = [f"{site}: {problem}" for site, problem in problems.items()]
-        raise AirflowFailException("\n".join(["done at every site but these:", *lines]))
+        raise AirflowFailException("\n".join(["done at every site but these:", *map(inert, lines)]))
 
 
 def initialize_dag(configuration: Configuration, name: str) -> DAG:
@@ -149,7 +149,9 @@ def provision_dag() -> DAG:
                 for notice in provisioning.notices(installations):
                     logger.warning("%s", notice)
             if problems:
-                raise AirflowFailException("\n".join(["the sites are not as they should be:", *problems]))
+                raise AirflowFailException(
+                    "\n".join(["the sites are not as they should be:", *map(inert, problems)])
+                )
             return [installation.site for installation in installations]
 
         provision()

@@ -14,6 +14,7 @@ from concord.configuration.replication import ReplicationSettings
 from concord.jobs.link import Direction
 from concord.jobs.replication import EFFECTS, ReplicationReport, replication_name
 from concord.messages.errors import ConcordError
+from concord.messages.event_log import logger_named
 from concord.messages.pace import logged
 from concord.orchestration.dags.commit_trigger import commit_watchers
 from concord.orchestration.dags.deadline import TimedDag, deadline
@@ -33,6 +34,8 @@ from concord.orchestration.tasks.replication_run import (
     ReplicationPlan,
 )
 from spark_jobs.interruption import interrupt_all
+
+logger = logger_named("concord.replication")
 
 #: Seconds that a run which is to end has for its batch. Airflow kills a task five seconds after it asks it to end.
 PATIENCE = 3.0
@@ -56,7 +59,7 @@ class ReplicationOperator(BaseOperator):
         title = f"replication {self.replication}: {report.entries} transactions up to {report.level_to}"
         log_table(title, ["table", *shown], rows)
         if report.reinitialize is not None:
-            self.log.warning(
+            logger.warning(
                 "%s asks to be initialized again, %s: run initialize__%s with `replace`",
                 self.replication,
                 report.reinitialize,

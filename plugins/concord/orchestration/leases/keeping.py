@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -13,14 +12,14 @@ import pendulum
 from sqlalchemy import Engine, update
 
 from concord.messages.errors import LeaseHeld, LeaseLost, RepositoryUnavailable
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.orchestration.leases.owners import LeaseOwner
 from concord.orchestration.surroundings.process import is_gone, this_process
 from concord.repository.lease import Lease, acquire, hold_epoch, release, renew
 from concord.repository.models import RunState, SynchronizationRun
 from concord.repository.status import synchronizations
 
-logger = logging.getLogger(__name__)
+logger = logger_named(__name__)
 
 #: Longer than Airflow needs from one task to the next. A dead run keeps the next one out for this long, unless it
 #: is known to have ended (`take`).

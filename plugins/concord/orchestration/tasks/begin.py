@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +10,13 @@ from airflow.sdk.bases.operator import TRIGGER_FAIL_REPR
 from airflow.sdk.configuration import conf
 
 from concord.messages.errors import LeaseHeld
+from concord.messages.event_log import logger_named
 from concord.orchestration.leases.trigger import OVERDUE, LeaseTrigger
 from concord.orchestration.surroundings import waiting_person
 from concord.orchestration.tasks import run_steps
 from concord.orchestration.tasks.run_plan import SynchronizeParameters
 
-logger = logging.getLogger("concord.lease")
+logger = logger_named("concord.lease")
 
 
 class BeginOperator(BaseOperator):

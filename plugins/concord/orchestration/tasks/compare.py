@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, cast
@@ -16,7 +15,7 @@ from concord.configuration.configuration import config_path, load
 from concord.databases.registry import dialect
 from concord.jobs.comparison import CompareJob, CompareReport, Repair
 from concord.jobs.link import Direction, LinkJob
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.orchestration.leases import keeping, owners
 from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
@@ -28,7 +27,7 @@ from concord.orchestration.tasks.spark_application import SparkApplication
 from concord.repository.comparisons import record_comparison
 from concord.repository.conflicts import ConflictRow, collect_conflicts
 
-logger = logging.getLogger(__name__)
+logger = logger_named(__name__)
 
 _APART = ("only_source", "only_target", "in_flight")
 

@@ -7,7 +7,6 @@ on.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -19,11 +18,12 @@ from airflow.sdk.observability import stats
 from sqlalchemy import Engine
 
 from concord.jobs.link import Direction, TransmissionReport
+from concord.messages.event_log import logger_named
 from concord.repository.runs import last_synchronized
 from concord.repository.status import links
 from concord.rules.objective import Measured
 
-logger = logging.getLogger("concord.metrics")
+logger = logger_named("concord.metrics")
 
 #: Rows of one run of a link by outcome, each a counter. How many wait in all is asked of the sites: by `status`.
 ROWS = ("acquired", "applied", "lost", "conflicts", "held", "quarantined")

@@ -7,7 +7,6 @@ be templates over `concord`. So addresses, channels and secrets stand in Airflow
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any
@@ -17,12 +16,12 @@ from sqlalchemy import Engine
 
 from concord.configuration.notify import NotifySettings
 from concord.messages.errors import ConnectionRefused
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.how_many import how_many
 from concord.orchestration.surroundings.connections import airflow_connection
 from concord.repository.status import TransmissionStatus, transmissions
 
-logger = logging.getLogger(__name__)
+logger = logger_named(__name__)
 
 
 def notify_of_conflicts(

@@ -8,7 +8,6 @@ A task that is killed in between sends it again, and so do two that look at the 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from concord.configuration.objective import ObjectiveSettings
 from concord.jobs.link import Direction, link_name
 from concord.jobs.replication import configured_name
 from concord.messages.errors import ConcordError
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import lag, metrics
 from concord.orchestration.tasks.notification import told
@@ -31,7 +30,7 @@ from concord.repository.models import TransmissionState
 from concord.repository.status import transmissions
 from concord.rules.objective import Aim, Measured, news
 
-logger = logging.getLogger("concord.objective")
+logger = logger_named("concord.objective")
 
 
 def after_run(engine: Engine, name: str, run_id: str | None, context: Context) -> None:

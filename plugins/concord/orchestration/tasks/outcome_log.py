@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from concord.jobs.link import COUNTS, TableReport
+from concord.messages.event_log import logger_named
+from concord.messages.inert import inert
 
-logger = logging.getLogger("concord.outcome")
+logger = logger_named("concord.outcome")
 
 _COUNTS = (*COUNTS, "retried")
 
@@ -50,5 +51,5 @@ def log_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def _cell(value: Any) -> str:
-    """Line breaks stay inert: a name of a table may hold any."""
-    return "" if value is None else "".join(sign if sign.isprintable() else "·" for sign in str(value))
+    """As wide as the line is: a name of a table may hold any sign."""
+    return "" if value is None else inert(str(value))

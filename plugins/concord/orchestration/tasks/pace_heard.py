@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import ValidationError
 
+from concord.messages.inert import inert
 from concord.messages.pace import Pace, Tell
 
 #: In front of the JSON: the application's logger, as `spark_jobs.application` formats it.
@@ -13,11 +14,11 @@ _MARK = "concord.pace: "
 
 
 def heard(lines: Iterable[str], tell: Tell) -> Iterator[str]:
-    """The other lines, as they are."""
+    """The other lines, of Concord, Spark and Java; what is not seen in them is shown."""
     for line in lines:
         pace = _pace(line)
         if pace is None:
-            yield line
+            yield f"{inert(line.rstrip().expandtabs(4))}\n"
         else:
             tell(pace)
 

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import logging
-
 from concord.configuration.configuration import Configuration
 from concord.databases.registry import dialect
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.orchestration.tasks.jobs import site_accesses
 
-logger = logging.getLogger("concord.reinitialize")
+logger = logger_named("concord.reinitialize")
 
 
 def requested(configuration: Configuration, synchronization: str) -> list[str]:

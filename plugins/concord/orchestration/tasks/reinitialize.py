@@ -6,7 +6,6 @@ with, not this run. The next run finds the requests of a run that died before th
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -15,12 +14,12 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from concord.configuration.configuration import config_path, load
 from concord.jobs.initialization import How
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.tasks.reinitialization import requested
 from concord.orchestration.tasks.run_plan import RunPlan
 
-logger = logging.getLogger("concord.reinitialize")
+logger = logger_named("concord.reinitialize")
 
 
 class ReinitializeOperator(TriggerDagRunOperator):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic, sleep
@@ -14,6 +13,7 @@ from sqlalchemy import Engine
 from concord.configuration.configuration import Configuration
 from concord.jobs.comparison import CompareReplicationJob, CompareReport
 from concord.messages.errors import LeaseHeld, WriteContended
+from concord.messages.event_log import logger_named
 from concord.messages.pace import Tell, silent
 from concord.orchestration.tasks import parameters
 from concord.orchestration.tasks.jobs import known_name, refuse_unknown_tables
@@ -23,7 +23,7 @@ from concord.orchestration.tasks.replication_spark import spark_of
 from concord.repository.comparisons import record_comparison
 from spark_jobs.compare import work_replication
 
-logger = logging.getLogger("concord.compare")
+logger = logger_named("concord.compare")
 
 #: Seconds that the run which is on has to come to a level, and between two looks at it.
 PATIENCE, PAUSE = 600.0, 0.2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from time import sleep, time
 from typing import cast
@@ -25,7 +24,7 @@ from concord.jobs.replication import (
 )
 from concord.jobs.site import Credentials, SiteAccess
 from concord.messages.errors import ConcordError, LeaseHeld, LeaseLost
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell
 from concord.orchestration.leases import keeping
 from concord.orchestration.surroundings.connections import credentials
@@ -47,7 +46,7 @@ from spark_jobs.replicate import keep, look, work, work_both_ways
 #: Seconds between a continuous run that failed and the next one.
 AFTER_FAILURE = 60.0
 
-logger = logging.getLogger("concord.replication")
+logger = logger_named("concord.replication")
 
 
 class ReplicateParameters(Parameters):

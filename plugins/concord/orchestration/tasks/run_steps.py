@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
@@ -16,7 +15,7 @@ from sqlalchemy import Engine
 from concord.configuration.configuration import config_path, load
 from concord.jobs.link import TableReport
 from concord.messages.errors import LeaseHeld, ParametersRefused, TablesStopped
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.orchestration.leases import keeping, owners
 from concord.orchestration.leases.holder import LeaseHolder
 from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
@@ -31,7 +30,7 @@ from concord.repository.runs import Scope, begin_run, complete_run, fail_run, la
 from concord.repository.status import TransmissionStatus, transmissions
 from concord.values.interval import Interval
 
-logger = logging.getLogger("concord.configuration")
+logger = logger_named("concord.configuration")
 
 #: How often a run that waits for the lease asks again: soon at first, as most runs take seconds, then less often.
 SOON, PAUSE = timedelta(seconds=2), timedelta(seconds=15)

@@ -6,7 +6,6 @@ process that Spark's own spark-submit starts.
 
 from __future__ import annotations
 
-import logging
 from typing import Any, cast
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
@@ -15,7 +14,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from pydantic import BaseModel
 
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell, logged
 from concord.orchestration.surroundings.connections import airflow_connection
 from concord.orchestration.tasks import spark_settings
@@ -24,7 +23,7 @@ from concord.orchestration.tasks.pace_heard import heard
 from spark_jobs.application import module, work_of
 from spark_jobs.interruption import interrupt_all
 
-logger = logging.getLogger("concord.application")
+logger = logger_named("concord.application")
 
 
 class SparkApplication(SparkSubmitOperator):

@@ -8,7 +8,6 @@ replica identity), and whatever its definition alone would not bring back.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -19,10 +18,10 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.site import Credentials
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 from concord.tables.replication_set import TableName
 
-logger = logging.getLogger("concord.initialize")
+logger = logger_named("concord.initialize")
 
 STATEMENTS = (
     """

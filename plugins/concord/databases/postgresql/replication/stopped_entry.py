@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
 import psycopg
@@ -19,9 +18,9 @@ from concord.databases.postgresql.replay.set_aside import CONFIGURATION, EntrySe
 from concord.databases.postgresql.replication.replay_session import ReplaySession
 from concord.jobs.replication import Aside, ReplicationJob, SetAside
 from concord.messages.errors import EntryConflict, EntryRefused
-from concord.messages.event_log import log_event
+from concord.messages.event_log import log_event, logger_named
 
-logger = logging.getLogger("concord.replication")
+logger = logger_named("concord.replication")
 
 
 class StoppedEntry:
