@@ -103,6 +103,30 @@ def test_private_values_and_keys_stand_nowhere_in_the_ledger_and_hashes_tell_equ
             assert connection.execute("SELECT count(*) FROM concord.secret").fetchone() == (0,)
 
 
+def test_the_applier_who_guesses_a_value_sees_whether_it_is_right_and_leaves_no_trace(sites: Pair) -> None:
+    """docs/ledger.md says so. The reader, who may not write, cannot guess."""
+    meet(sites)
+    guess = (
+        "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
+        " reason, winner_site, loser_site, winner_version, loser_version, loser_row) VALUES ('guess', '', '', '',"
+        """ 'public.person', '["x"]', '', '', '', '', '', '{}', '{}', jsonb_build_object('number', %s::text))"""
+        " RETURNING loser_row"
+    )
+    known = "SELECT count(*) FROM concord.conflict WHERE winner_row -> 'number' = %s::jsonb -> 'number'"
+    before = sites.capetown.rows("TABLE concord.conflict")
+    right = {}
+    for number in ("987654", "987655"):
+        with sites.capetown.log_in(APPLIER, autocommit=False) as connection:
+            ((made,),) = connection.execute(guess, [number]).fetchall()
+            connection.rollback()
+            ((count,),) = connection.execute(known, [json.dumps(made)]).fetchall()
+            right[number] = count == 1
+    assert right == {"987654": True, "987655": False}
+    assert sites.capetown.rows("TABLE concord.conflict") == before
+    with sites.capetown.log_in(READER) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute(guess, ["987654"])
+
+
 def test_provisioning_again_keeps_the_secret_and_a_link_stops_until_it_has_run_for_a_new_setting(
     sites: Pair, tmp_path: Path
 ) -> None:
