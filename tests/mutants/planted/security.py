@@ -8,7 +8,44 @@ INERT = "tests/messages/test_inert.py"
 SHOWN = "tests/terminal/test_shown.py -k steers"
 FULL_QUEUE = "tests/databases/postgresql/rows/test_full_queue.py"
 
+KEY_TYPES = "tests/databases/postgresql/capture/test_key_types.py"
+
 SECURITY = (
+    Mutant(
+        "capture of a statement converts a key of another type",
+        "concord.databases.postgresql.capture.triggers:_of_statements",
+        "unless_applied + key_types.refusal(shadow, by_row=False)",
+        "unless_applied",
+        f"{KEY_TYPES} -k 'runs_no_code and statement and domain'",
+    ),
+    Mutant(
+        "capture of a row converts a key of another type",
+        "concord.databases.postgresql.capture.triggers:_of_rows",
+        "{key_types.refusal(shadow, by_row=True)}",
+        "",
+        f"{KEY_TYPES} -k 'runs_no_code and row and array'",
+    ),
+    Mutant(
+        "a key's type is compared by its name",
+        "concord.databases.postgresql.capture.key_types:refusal",
+        "pg_typeof(NEW.{quote(name)}) <> pg_typeof((NULL::{shadow.sql}).{shadow.key_column(name)})",
+        "pg_typeof(NEW.{quote(name)}) <> {literal(shadow.table.column(name).type.sql)}::regtype",
+        f"{KEY_TYPES} -k 'runs_no_code and place'",
+    ),
+    Mutant(
+        "a session that was open before is refused in PostgreSQL's words",
+        "concord.databases.postgresql.capture.key_types:refusal",
+        "EXCEPTION WHEN datatype_mismatch OR undefined_column THEN",
+        "EXCEPTION WHEN division_by_zero THEN",
+        f"{KEY_TYPES} -k 'open_before or is_gone'",
+    ),
+    Mutant(
+        "a before-image runs a cast of a column's new type",
+        "concord.databases.postgresql.capture.key_types:unaltered",
+        'return f"({\' AND \'.join(same)})" if same else "true"',
+        'return "true"',
+        f"{KEY_TYPES} -k before_image",
+    ),
     Mutant(
         "a session reads a schema of somebody else's",
         "concord.databases.postgresql.facts.ownership:SQUATTER",

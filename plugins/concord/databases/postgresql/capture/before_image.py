@@ -60,6 +60,11 @@ class Parts:
 
 NONE = Parts()
 
+_NAMES = "".join(f", {name}" for name in COLUMNS)
+
+#: Inserts and deletes forget the image: no row can be merged with one that is not there.
+DROPPED = Parts(_NAMES, ", NULL, NULL", "".join(f", {name} = NULL" for name in COLUMNS))
+
 
 def image(columns: Sequence[Column], row: str) -> str:
     """A base row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""
@@ -68,13 +73,10 @@ def image(columns: Sequence[Column], row: str) -> str:
     return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
 
-def kept(columns: Sequence[Column], *, update: bool) -> Parts:
-    """Inserts and deletes forget the image: no row can be merged with one that is not there."""
-    names = "".join(f", {name}" for name in COLUMNS)
-    if not update:
-        return Parts(names, ", NULL, NULL", "".join(f", {name} = NULL" for name in COLUMNS))
+def kept(columns: Sequence[Column]) -> Parts:
+    """The row before an update, where it is due."""
     return Parts(
-        names,
+        _NAMES,
         f", {image(columns, 'OLD')}, {_COMMON_HISTORY}",
         f",\n      base_row = CASE WHEN {_DUE} THEN excluded.base_row ELSE s.base_row END,"
         f"\n      base_version = CASE WHEN {_DUE} THEN {_BEFORE} ELSE s.base_version END",

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from concord.databases.contract.quoting import literal, quote
-from concord.databases.postgresql.capture import before_image, by_log
+from concord.databases.postgresql.capture import before_image, by_log, key_types
+from concord.databases.postgresql.capture.before_image import Parts
 from concord.databases.postgresql.capture.shadow_table import OF_ROWS, OF_STATEMENTS, Shadow
 from concord.databases.postgresql.capture.stamp import (
     SITE,
@@ -152,7 +153,8 @@ def _of_statements(shadow: Shadow, applier: str) -> Mapping[str, str]:
         "delete": _HERE + _stamp(shadow, _all("old_rows", shadow, deleted="true", born="false")),
     }
     unless_applied = f"\n  IF NOT ({by_a_user(applier)}) THEN RETURN NULL; END IF;"
-    return {event: unless_applied + body for event, body in stamped.items()}
+    before = unless_applied + key_types.refusal(shadow, by_row=False)
+    return {event: before + body for event, body in stamped.items()}
 
 
 def _single_update(shadow: Shadow) -> str:
@@ -173,17 +175,30 @@ def _of_rows(shadow: Shadow) -> str:
     """A key change is a tombstone for the old key and a change for the new one (S1-29, F37)."""
     same_key = " AND ".join(f"NEW.{quote(column)} = OLD.{quote(column)}" for column in shadow.key)
     moved = f"TG_OP = 'UPDATE' AND NOT ({same_key})"
-    return f"""{_unless_listed(shadow)}{_HERE}
-  IF TG_OP = 'DELETE' OR ({moved}) THEN{_stamp(shadow, _one("OLD", shadow, deleted="true", born="false"))}
+    base = before_image.DROPPED if shadow.keeps_base else before_image.NONE
+    gone = _stamp(shadow, _one("OLD", shadow, deleted="true", born="false"), base)
+    born = _stamp(shadow, _one("NEW", shadow, deleted="false", born="true"), base)
+    return f"""{key_types.refusal(shadow, by_row=True)}{_unless_listed(shadow)}{_HERE}
+  IF TG_OP = 'DELETE' OR ({moved}) THEN{gone}
   END IF;
-  IF TG_OP = 'INSERT' OR ({moved}) THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="true"))}
-  ELSIF TG_OP = 'UPDATE' THEN{_stamp(shadow, _one("NEW", shadow, deleted="false", born="false"), update=True)}
+  IF TG_OP = 'INSERT' OR ({moved}) THEN{born}
+{_same_key_updated(shadow)}
   END IF;"""
 
 
-def _stamp(shadow: Shadow, changed: str, *, update: bool = False) -> str:
+def _same_key_updated(shadow: Shadow) -> str:
+    """The image is kept while the columns have the types of provisioning: a cast of another type is its owner's. The
+    table's next run stops in any case, and a missing image costs a merge alone."""
+    changed = _one("NEW", shadow, deleted="false", born="false")
+    plainly = f"  ELSIF TG_OP = 'UPDATE' THEN{_stamp(shadow, changed)}"
+    if not shadow.keeps_base:
+        return plainly
+    kept = _stamp(shadow, changed, before_image.kept(shadow.columns))
+    return f"  ELSIF TG_OP = 'UPDATE' AND {key_types.unaltered(shadow.columns)} THEN{kept}\n{plainly}"
+
+
+def _stamp(shadow: Shadow, changed: str, base: Parts = before_image.NONE) -> str:
     """`changed` is a subquery of the keys, under their own names, `concord_deleted` and `concord_born`."""
-    base = before_image.kept(shadow.columns, update=update) if shadow.keeps_base else before_image.NONE
     selected = f"""
     SELECT {shadow.columns_of("x")}, here.origin, here.now_us, 0, here.stamp, x.concord_deleted, x.concord_born, NULL,
            pg_current_xact_id(){base.values}
