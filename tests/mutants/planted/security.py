@@ -47,6 +47,13 @@ SECURITY = (
         f"{KEY_TYPES} -k before_image",
     ),
     Mutant(
+        "a constant's backslash is an escape where a session says so",
+        "concord.databases.contract.quoting:literal",
+        'return " E" + quoted.replace("\\\\", "\\\\\\\\") if "\\\\" in value else quoted',
+        "return quoted",
+        f"{KEY_TYPES} -k backslashes",
+    ),
+    Mutant(
         "a session reads a schema of somebody else's",
         "concord.databases.postgresql.facts.ownership:SQUATTER",
         "AND NOT (o.rolsuper",

@@ -25,7 +25,8 @@ def qualified(schema: str, name: str) -> str:
 
 
 def literal(value: str | int | bool | None) -> str:
-    """A constant (standard_conforming_strings is on for every connection of ours)."""
+    """A constant, whatever `standard_conforming_strings` says of backslashes: the body of a function is read under the
+    settings of whoever calls it."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -34,7 +35,8 @@ def literal(value: str | int | bool | None) -> str:
         return str(value)
     if "\x00" in value:
         raise ValueError("a NUL character cannot be sent to PostgreSQL")
-    return "'" + value.replace("'", "''") + "'"
+    quoted = "'" + value.replace("'", "''") + "'"
+    return " E" + quoted.replace("\\", "\\\\") if "\\" in value else quoted
 
 
 def shortened(name: str) -> str:

@@ -72,6 +72,15 @@ def test_values_are_read_by_the_caller_s_settings_and_handed_on_in_exact_texts(
     assert carried_over(replication) == [(1, r"2026-03-02/0.1234567890123456/\x00ff")]
 
 
+def test_a_session_that_takes_backslashes_for_escapes_calls_as_any_other(
+    replication: SteppedReplication,
+) -> None:
+    replication.sites.london.run(
+        "BEGIN; SET LOCAL standard_conforming_strings = off; SELECT concord.call('public.opens', '1', 'Ann'); COMMIT"
+    )
+    assert carried_over(replication) == [(1, "Ann")]
+
+
 def test_a_name_that_needs_quotes_is_called_by_it(replication: SteppedReplication) -> None:
     replication.sites.london.run("""SELECT concord.call('public."Odd name"', 'x')""")
     assert carried_over(replication) == [(2, "x")]

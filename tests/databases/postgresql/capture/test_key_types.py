@@ -275,3 +275,13 @@ def test_capture_runs_no_check_of_a_domain_that_the_key_is_of(sites: Bare, by_ro
     )
     assert victims(london) == set()
     assert len(london.rows('SELECT FROM concord."app.person" WHERE deleted')) == 6
+
+
+def test_a_columns_name_is_no_code_where_a_session_takes_backslashes_for_escapes(sites: Bare) -> None:
+    """PostgreSQL reads a function's body under the settings of the session that calls it."""
+    name = r"x\',app.steal()]::text[]),null--"
+    steal = stealing("", "text", "'stolen'")
+    london = captured(sites, "integer", steal, rows="(1, '', '')", by_row=True, columns=f', "{name}" text')
+    london.as_application("SET standard_conforming_strings = off", "UPDATE app.person SET note = 'new'")
+    assert victims(london) == set()
+    assert london.rows('SELECT base_row FROM concord."app.person"') == [({"id": "1", "note": "", name: ""},)]

@@ -45,10 +45,10 @@ BEGIN
 END $$"""
 
 #: The line of the stack above ours. Names of others that hold a special character stand there in double quotes, and
-#: the words around are in the server's language.
-_REFUSE_OTHERS = r"""
+#: the words around are in the server's language. No backslash: the session says whether it is an escape.
+_REFUSE_OTHERS = """
   GET DIAGNOSTICS stack = PG_CONTEXT;
-  IF split_part(stack, chr(10), 2) !~ '^[^"]*(^|[^a-z0-9_$."])concord\.run_call\(text,text,text\[\]\)[^"]*$' THEN
+  IF split_part(stack, chr(10), 2) !~ '^[^"]*(^|[^a-z0-9_$."])concord[.]run_call[(]text,text,text[[][]][)][^"]*$' THEN
     RAISE EXCEPTION 'only concord.call begins and ends a call' USING ERRCODE = 'insufficient_privilege';
   END IF;"""
 
