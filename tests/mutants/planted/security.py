@@ -47,6 +47,13 @@ SECURITY = (
         f"{KEY_TYPES} -k before_image",
     ),
     Mutant(
+        "a key may be of a type that a cast of its owner's compares",
+        "concord.databases.postgresql.facts.types:ColumnType.fit_for_key",
+        'self.kind != "d" or not self.root.startswith("enum:")',
+        "True",
+        f"{KEY_TYPES} -k no_operator",
+    ),
+    Mutant(
         "a constant's backslash is an escape where a session says so",
         "concord.databases.contract.quoting:literal",
         'return " E" + quoted.replace("\\\\", "\\\\\\\\") if "\\\\" in value else quoted',

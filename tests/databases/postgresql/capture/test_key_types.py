@@ -1,6 +1,7 @@
 """The owner of a captured table or of a type alters what it is made of, so that a conversion would run her code. None
 runs with the rights of the role that owns Concord's tables."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import psycopg
@@ -275,6 +276,50 @@ def test_capture_runs_no_check_of_a_domain_that_the_key_is_of(sites: Bare, by_ro
     )
     assert victims(london) == set()
     assert len(london.rows('SELECT FROM concord."app.person" WHERE deleted')) == 6
+
+
+@pytest.mark.parametrize("by_row", [False, True], ids=["by the statement", "by the row"])
+@pytest.mark.parametrize("to", ["text", "integer", "boolean"])
+@pytest.mark.parametrize(
+    ("key", "of", "values"),
+    [
+        ("app.mood", "app.mood", ("glad", "sad")),
+        ("app.moods", "app.moods", ("[glad,glad]", "[sad,sad]")),
+        ("app.moods_multirange", "app.moods_multirange", ("{[glad,glad]}", "{[sad,sad]}")),
+        ("app.stay", "app.span", ("[2026-01-01,2026-01-03)", "[2026-01-02,2026-01-05)")),
+    ],
+)
+def test_an_operator_of_capture_runs_no_cast_of_the_keys_own_type(
+    sites: Bare, key: str, of: str, values: tuple[str, str], to: str, by_row: bool
+) -> None:
+    """To compare two keys PostgreSQL finds its own operator, or none: the cast makes another one as good."""
+    made = (
+        MOOD,
+        MOODS,
+        "CREATE TYPE app.span AS RANGE (subtype = date)",
+        "CREATE DOMAIN app.stay AS app.span",
+    )
+    london = captured(sites, key, *made, rows=f"('{values[0]}', '')", by_row=by_row)
+    by_mallory(london, *cast(of, to, "NULL", "AS IMPLICIT"))
+    for write in (
+        "UPDATE app.person SET note = 'new'",
+        f"UPDATE app.person SET id = '{values[1]}'",
+        "DELETE FROM app.person",
+        f"INSERT INTO app.person VALUES ('{values[0]}', ''), ('{values[1]}', '')",
+        "UPDATE app.person SET note = 'new'",
+        f"WITH gone AS (DELETE FROM app.person) INSERT INTO app.person VALUES ('{values[0]}', '')",
+    ):
+        with suppress(psycopg.errors.AmbiguousFunction, psycopg.errors.UniqueViolation):
+            london.as_application(write)
+    assert victims(london) == set()
+
+
+def test_a_key_that_no_operator_compares_is_refused(sites: Bare) -> None:
+    """PostgreSQL compares a domain over an enum by a cast alone."""
+    with pytest.raises(
+        AssertionError, match=r"key column id of type app\.temper, which cannot identify a row"
+    ):
+        captured(sites, "app.temper", MOOD, "CREATE DOMAIN app.temper AS app.mood", rows="('glad', '')")
 
 
 def test_a_columns_name_is_no_code_where_a_session_takes_backslashes_for_escapes(sites: Bare) -> None:
