@@ -9,6 +9,7 @@ SHOWN = "tests/terminal/test_shown.py -k steers"
 FULL_QUEUE = "tests/databases/postgresql/rows/test_full_queue.py"
 
 KEY_TYPES = "tests/databases/postgresql/capture/test_key_types.py"
+BODIES = "tests/databases/postgresql/provision/test_bodies.py"
 
 SECURITY = (
     Mutant(
@@ -59,6 +60,27 @@ SECURITY = (
         'return " E" + quoted.replace("\\\\", "\\\\\\\\") if "\\\\" in value else quoted',
         "return quoted",
         f"{KEY_TYPES} -k backslashes",
+    ),
+    Mutant(
+        "a call's guard has a backslash that a session may take for an escape",
+        "concord.databases.postgresql.calls.call_objects:_REFUSE_OTHERS",
+        "concord[.]run_call",
+        r"concord\\.run_call",
+        f"{BODIES} -k names_nothing",
+    ),
+    Mutant(
+        "capture looks its names up as the session does",
+        "concord.databases.postgresql.capture.triggers:_function",
+        "SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off",
+        "SECURITY DEFINER SET jit = off",
+        f"{BODIES} -k never_called",
+    ),
+    Mutant(
+        "a function of Concord's owner names a relation without its schema",
+        "concord.databases.postgresql.capture.stamp:SITE",
+        "FROM concord.site",
+        "FROM site",
+        f"{BODIES} -k names_nothing",
     ),
     Mutant(
         "a session reads a schema of somebody else's",
