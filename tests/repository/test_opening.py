@@ -45,11 +45,13 @@ def test_a_sqlite_repository_that_everybody_could_read_is_closed(
     tmp_path: Path, found: int, then: int
 ) -> None:
     """An earlier version made it so; a group that somebody let in stays."""
-    file = tmp_path / "repository.db"
+    file, beside = tmp_path / "repository.db", tmp_path / "repository.db-backups"
     file.touch()
     file.chmod(found)
+    beside.mkdir(mode=0o755)
     with open_repository(f"sqlite:///{file}").connect():
         assert file.stat().st_mode & 0o777 == then
+    assert beside.stat().st_mode & 0o777 == 0o755, "no other file is touched"
 
 
 def test_a_link_of_an_unknown_synchronization_is_refused_by_the_database(repository: Engine) -> None:

@@ -34,4 +34,5 @@ def _why(source: LinkAtSite, target: LinkAtSite | None) -> str | None:
 
 
 def _state(end: LinkAtSite) -> LinkState:
-    return LinkState({}, tuple(map(session_of, end.history)), end.floor, end.forced_at)
+    sessions = end.history if isinstance(end.history, list) else [end.history]
+    return LinkState({}, tuple(map(session_of, sessions)), end.floor, end.forced_at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import sqlite3
 import stat
@@ -83,10 +82,11 @@ def _keep_private(file: Path) -> None:
     SQLite gives the files beside it the mode of the database.
     """
     os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
-    for each in file.parent.glob(f"{glob.escape(file.name)}*"):
-        found = each.stat()
-        if found.st_uid == os.geteuid() and found.st_mode & stat.S_IRWXO:
-            each.chmod(0o600)
+    for each in (file, *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm", "journal"))):
+        with suppress(FileNotFoundError):
+            found = each.lstat()
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_mode & stat.S_IRWXO:
+                each.chmod(0o600)
 
 
 def _postgresql(url: URL) -> Engine:

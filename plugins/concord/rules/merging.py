@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
@@ -289,7 +289,10 @@ def _number(row: Row, column: str) -> Decimal | None:
     text = row.get(column)
     if text is None or not text.lstrip("-")[:1].isdigit():
         return None
-    return _EXACT.create_decimal(text)
+    try:
+        return _EXACT.create_decimal(text)
+    except InvalidOperation:
+        return None
 
 
 def _as_value(number: Decimal, form: TextForm | None) -> str | None:

@@ -19,6 +19,9 @@ Vector = Mapping[str, Dot]
 #: No stamp is later (µs): the numbers of a version leave room for many more edits.
 LATEST = 1 << 62
 
+#: Of a stamp that stands at a site all the same, edits still get later ones up to here.
+NEWEST = (1 << 63) - (1 << 32)
+
 #: No version is derived from others more often.
 MOST_DERIVED = 1 << 30
 
@@ -46,7 +49,7 @@ def vector_from_json(text: str) -> dict[str, Dot]:
     """The same of a text. One that is no JSON has seen nothing."""
     try:
         return vector_of(json.loads(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
 
 

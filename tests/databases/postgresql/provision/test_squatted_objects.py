@@ -1,6 +1,7 @@
 """A user of the database has made objects under Concord's names before Concord comes. None is read, called, altered
 or handed over, and the refusal names it and its owner."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,7 +11,9 @@ import psycopg
 import pytest
 
 from concord.databases import provisioning
+from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.postgresql.facts import connection as connections
+from concord.databases.postgresql.rows.listen import arrivals
 from concord.databases.postgresql.sites import owner
 from concord.databases.provisioning import Installation
 from concord.messages.errors import ConcordError, ConnectionRefused, ProvisioningRefused
@@ -124,9 +127,19 @@ def test_a_schema_of_somebody_elses_is_refused_before_anything_in_it_is_read(
     assert (
         site.rows("SELECT oid, nspowner, nspacl::text FROM pg_namespace WHERE nspname ~ '^concord'") == before
     )
+    with pytest.raises(ConnectionRefused, match=f"belongs to {mallory}, not to Concord"):
+        asyncio.run(first_arrival(site))
+    assert victims(site) == []
     site.run("DROP SCHEMA IF EXISTS concord, concord_staging CASCADE", "DROP TABLE public.loot")
     provisioning.provision(asked(site))
     assert provisioning.check(asked(site)) == []
+
+
+async def first_arrival(site: Site) -> None:
+    """As a watch begins."""
+    link = WatchedLink("link", "london", "capetown", frozenset(["public.person"]))
+    async for _ in arrivals(site.credentials(READER), link, listen=True, poll=None):
+        return
 
 
 def test_a_schema_that_was_made_after_the_script_was_printed_stops_the_script(
@@ -252,6 +265,9 @@ def test_a_view_of_somebody_elses_is_neither_replaced_nor_handed_over(
         run_by_a_superuser(server_with_logins, site, script)
     provisioning.provision(marked(site, installer))
     assert provisioning.check(marked(site, installer)) == []
+    site.run(f"ALTER VIEW shown.live OWNER TO {mallory}")
+    provisioning.remove(marked(site, installer))
+    assert site.value("SELECT to_regclass('shown.live') IS NOT NULL"), "it is not Concord's any more"
 
 
 def test_a_view_that_was_made_after_the_script_was_printed_stops_the_script(site: Site, mallory: str) -> None:
@@ -291,7 +307,7 @@ def test_a_publication_of_somebody_elses_is_neither_altered_nor_handed_over(
     """Its owner could take a table from it at any time, and what users write then is lost."""
     made = published(sites, mallory)
     by(sites.london, mallory, "CREATE PUBLICATION concord_operations")
-    said = f"london: the publication concord_operations belongs to {mallory} and is not Concord's; drop it"
+    said = f"london: the publication concord_operations belongs to {mallory} and is not Concord's"
     assert said in refused(made.installations())
     assert sites.london.value("SELECT pubowner::regrole::text FROM pg_publication") == mallory
     sites.london.run("DROP PUBLICATION concord_operations")

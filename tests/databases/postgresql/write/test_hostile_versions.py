@@ -11,7 +11,15 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from concord.databases.contract.quoting import literal
-from concord.versions.row_version import LATEST, MOST_DERIVED, RowVersion, is_entry, newest, vector_from_json
+from concord.versions.row_version import (
+    LATEST,
+    MOST_DERIVED,
+    NEWEST,
+    RowVersion,
+    is_entry,
+    newest,
+    vector_from_json,
+)
 from tests.given.fixtures import MakeWritten
 from tests.given.staged_write import Change, WrittenSite, made
 from tests.given.two_sites import Site
@@ -20,6 +28,7 @@ ITEM = "CREATE TABLE item (id int PRIMARY KEY, token text)"
 HERE, THERE, OTHER = {"id": 1, "token": "here"}, {"id": 1, "token": "there"}, {"id": 2, "token": "other"}
 SECOND = 1_000_000
 SKEW = 60 * SECOND
+PRESENT = made("capetown", 10)
 MOST = (1 << 63) - 1  #: of a bigint
 SHADOW = 'concord."public.item"'
 
@@ -101,7 +110,7 @@ def test_whatever_a_version_holds_it_waits_or_is_written_and_users_go_on(
 ) -> None:
     hostile, vector = version
     target.empty()
-    target.keep(HERE, made("capetown", 10) if known else None)
+    target.keep(HERE, PRESENT if known else None)
     other = Change(OTHER, made("london", now(), born=True))
 
     counts = target.write(Change(THERE, hostile, vector=json.dumps(vector)), other).counts
@@ -112,6 +121,9 @@ def test_whatever_a_version_holds_it_waits_or_is_written_and_users_go_on(
         event("no version")
         assert counts.get("quarantined") == 1
         assert target.row(1) == HERE
+        target.write(Change(THERE, hostile, vector=json.dumps(vector)))
+        seen = known and hostile.origin == PRESENT.origin and hostile.dot <= PRESENT.dot
+        assert len(target.waiting()) == (not seen), "it waits as well when it is sent again"
     as_user(target.site)
     after = target.known(1)
     assert after is not None
@@ -153,15 +165,43 @@ def test_users_edit_a_row_whose_version_an_earlier_concord_has_adopted(
     )
     as_user(target.site)
     assert target.row(1) == {"id": 1, "token": "last"}
+    stamps = [stamp(target)]
+    for _ in range(3):
+        target.site.as_application("UPDATE item SET token = token || '!'")
+        stamps.append(stamp(target))
+    assert stamps == sorted(set(stamps)), "each edit is a version of its own"
+
+
+def stamp(target: WrittenSite) -> int:
+    return int(target.site.value(f"SELECT changed_at FROM {SHADOW} WHERE id = 1"))
+
+
+#: JSON that PostgreSQL takes and Python does not.
+UNREADABLE = {
+    "an exponent": '{"x#1": [1e100000, 0]}',
+    "many digits": f'{{"x#1": [{"9" * 5000}, 0]}}',
+    "deep": "[" * 3000 + "]" * 3000,
+}
+
+
+@pytest.mark.parametrize("vector", UNREADABLE)
+def test_a_vector_that_python_cannot_read_waits_and_where_it_stands_users_edit_the_row(
+    target: WrittenSite, vector: str
+) -> None:
+    target.keep(HERE, made("capetown", 5))
+    sent = Change(THERE, made("london", 20), vector=UNREADABLE[vector])
+    assert target.write(sent).counts == {"acquired": 1, "quarantined": 1}
+    target.site.run(f"UPDATE {SHADOW} SET vector = '{UNREADABLE[vector]}'::jsonb WHERE id = 1")
+    as_user(target.site)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(vector=VECTORS)
 def test_the_newest_stamp_of_a_vector_is_found_whatever_it_holds(target: WrittenSite, vector: object) -> None:
-    """In SQL and in Python; a vector that holds nothing but entries is read alike by both."""
+    """In SQL and in Python. Both read a vector alike that holds nothing but entries."""
     text = json.dumps(vector)
     found = target.site.value(f"SELECT concord.vector_newest({literal(text)}::jsonb)")
-    assert 0 <= (found or 0) <= LATEST
+    assert 0 <= (found or 0) <= NEWEST
     read = vector_from_json(text)
     if isinstance(vector, dict) and len(read) == len(vector):
         assert (found or 0) == newest(read)

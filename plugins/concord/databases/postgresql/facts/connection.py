@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
+from psycopg.types.json import set_json_loads
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts import open_connections, ownership
@@ -65,7 +67,7 @@ UNHURRIED = (
 )
 
 #: The first statement of every session.
-_FIRST = f"SELECT ({UNHURRIED}), ({ownership.SQUATTER})"
+FIRST = f"SELECT ({UNHURRIED}), ({ownership.SQUATTER})"
 
 
 def conninfo(credentials: Credentials, application: str = "concord", **settings: str) -> str:
@@ -124,16 +126,30 @@ def log_in(login: str) -> Connection:
     # No statement of ours has parameters, and few come twice: to prepare them would be one more round trip.
     connection = psycopg.connect(login, autocommit=True, prepare_threshold=None)
     open_connections.note(connection)
-    _, squatter = one(connection, _FIRST)
+    set_json_loads(json_of, connection)
+    _, squatter = one(connection, FIRST)
     if squatter is not None:
         database = connection.info.dbname
         connection.close()
-        raise ConnectionRefused(
-            f"the schema {' or '.join(SCHEMAS)} of the database {database} belongs to {squatter}, not to Concord;"
-            " nothing in it was read. Drop or rename it. Where a restore left Concord's own objects to that role, run"
-            f" `provision` as {squatter}"
-        )
+        raise squatted(squatter, database)
     return connection
+
+
+def json_of(text: str | bytes) -> Any:
+    """The value that a site holds as JSON; None of what Python cannot hold, such as a number of 5,000 digits."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def squatted(owner: str, database: str) -> ConnectionRefused:
+    """The error of a session whose first question found such an owner."""
+    return ConnectionRefused(
+        f"the schema {' or '.join(SCHEMAS)} of the database {database} belongs to {owner}, not to Concord; nothing in"
+        f" it was read. Where a restore left Concord's objects to {owner}, run `provision` as {owner}, or let a"
+        " superuser run ALTER SCHEMA … OWNER TO himself first; else drop or rename the schema"
+    )
 
 
 def asked_again(at_hand: Callable[[], Connection], ask: Callable[[Connection], T]) -> T:

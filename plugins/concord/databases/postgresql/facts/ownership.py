@@ -73,6 +73,18 @@ def refused_publication(name: str) -> str:
     )
 
 
+def view_dropped(view: str) -> str:
+    """Statement: the view, named as SQL, goes if it is Concord's; nothing is done to another one."""
+    block = f"""
+BEGIN
+  IF EXISTS (SELECT FROM pg_class c JOIN pg_roles o ON o.oid = c.relowner
+              WHERE c.oid = to_regclass({literal(view)}) AND {is_concords("o")}) THEN
+    DROP VIEW {view};
+  END IF;
+END"""
+    return f"DO {literal(block)}"
+
+
 def publication_dropped(name: str) -> str:
     """Statement: the publication goes if it is Concord's; nothing is done to another one."""
     block = f"""
@@ -102,6 +114,14 @@ BEGIN
   IF found IS NOT NULL THEN RAISE EXCEPTION USING MESSAGE = {message}, ERRCODE = 'duplicate_object'; END IF;
 END"""
     return f"DO {literal(block)}"
+
+
+def not_concords(publication: str, owner: str) -> str:
+    """Words about a publication that `publishers` has found. A slot that is read needs the one that is there."""
+    return (
+        f"the publication {publication} belongs to {owner} and is not Concord's; if Concord made it, ALTER PUBLICATION"
+        f" {quote(publication)} OWNER TO the installer, else drop it"
+    )
 
 
 def publishers(names: Collection[str]) -> str:

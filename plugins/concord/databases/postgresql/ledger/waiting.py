@@ -198,15 +198,16 @@ ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded
     )
 
 
-def withdraw(connection: Connection, link: str, staged: Staged, source_origin: str) -> None:
+def withdraw(connection: Connection, job: LinkJob, staged: Staged, source_origin: str) -> None:
     """Let go of versions that the source has sent before and does not hold any more, although it made them itself.
     It has stamped them anew (`versions.restamp`). Whatever else a source sends has seen what it sent before."""
     shape = staged.shape
     seen = row_version.includes("s.concord_vector", *_OF_JSON)
     run(
         connection,
-        f"DELETE FROM concord.waiting w USING {staged.typed} s WHERE {of(link, shape)} AND w.kind = 'quarantined'"
-        f" AND w.structure = {literal(shape.table.structure)} AND {same_key(shape, 's')} AND NOT s.concord_retried"
+        f"DELETE FROM concord.waiting w USING {staged.typed} s WHERE {of(job.link, shape)} AND w.kind = 'quarantined'"
+        f" AND w.transmission <> {literal(job.transmission)} AND w.structure = {literal(shape.table.structure)}"
+        f" AND {same_key(shape, 's')} AND NOT s.concord_retried"
         f" AND w.version ->> 'origin' = {literal(source_origin)} AND NOT ({seen})",
     )
 

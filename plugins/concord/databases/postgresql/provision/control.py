@@ -10,28 +10,32 @@ from concord.databases.postgresql.ledger import retention, waiting_table
 from concord.databases.postgresql.operations import table
 from concord.databases.postgresql.queued import compensation, shown_version, version_columns
 from concord.databases.postgresql.replay import level
-from concord.versions.row_version import LATEST
+from concord.versions.row_version import NEWEST
+
+#: What another site holds as a vector may be none.
+_OBJECT = "CASE jsonb_typeof({0}) WHEN 'object' THEN {0} ELSE '{{}}' END"
 
 #: A second form of `versions.row_version.unite`, and of what one vector says of another.
 _VECTOR_FUNCTIONS = [
-    """
+    f"""
 CREATE OR REPLACE FUNCTION concord.vector_includes(whole jsonb, part jsonb) RETURNS boolean LANGUAGE sql
 IMMUTABLE PARALLEL SAFE
-RETURN (SELECT coalesce(bool_and(coalesce(whole -> e.key, '[0, 0]') >= e.value), true) FROM jsonb_each(part) e)""",
-    """
+RETURN (SELECT coalesce(bool_and(coalesce(whole -> e.key, '[0, 0]') >= e.value), true)
+          FROM jsonb_each({_OBJECT.format("part")}) e)""",
+    f"""
 CREATE OR REPLACE FUNCTION concord.vector_unite(one jsonb, other jsonb) RETURNS jsonb LANGUAGE sql
 IMMUTABLE PARALLEL SAFE
-RETURN (SELECT coalesce(jsonb_object_agg(e.key, greatest(one -> e.key, other -> e.key)), '{}')
-          FROM jsonb_each(one || other) e)""",
+RETURN (SELECT coalesce(jsonb_object_agg(e.key, greatest(one -> e.key, other -> e.key)), '{{}}')
+          FROM jsonb_each({_OBJECT.format("one")} || {_OBJECT.format("other")}) e)""",
     # The newest stamp (µs); NULL of none. A subquery instead would be made ready by each statement, and hardly run.
-    # A trigger asks it in the transaction of a user: it answers whatever a vector holds, and no stamp that nothing
+    # A trigger asks it in the transaction of a user: it answers whatever a vector holds, and leaves out what no edit
     # could follow.
     f"""
 CREATE OR REPLACE FUNCTION concord.vector_newest(vector jsonb) RETURNS bigint LANGUAGE sql
 IMMUTABLE PARALLEL SAFE
 RETURN (SELECT max(CASE WHEN jsonb_typeof(e.value -> 0) = 'number'
-                        THEN greatest(least((e.value ->> 0)::numeric, {LATEST}), 0) END)::bigint
-          FROM jsonb_each(CASE jsonb_typeof(vector) WHEN 'object' THEN vector ELSE '{{}}' END) e)""",
+                         AND (e.value ->> 0)::numeric BETWEEN 0 AND {NEWEST} THEN (e.value ->> 0)::numeric END)::bigint
+          FROM jsonb_each({_OBJECT.format("vector")}) e)""",
 ]
 
 _TABLES = [

@@ -9,7 +9,7 @@ import psycopg
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import before_image, by_log, private_columns, shadow_table, triggers
 from concord.databases.postgresql.capture.shadow_table import Shadow
-from concord.databases.postgresql.facts import application_triggers, privileges
+from concord.databases.postgresql.facts import application_triggers, ownership, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
 from concord.databases.postgresql.facts.own_schema import FORMAT, SCHEMAS
@@ -257,7 +257,7 @@ def remove(connection: Connection, state: SiteState) -> list[str]:
         for trigger in table.triggers
     ]
     tracked = [each.tracking for each in state.registered.values()]
-    views = [f"DROP VIEW IF EXISTS {each['view']}" for each in tracked if "view" in each]
+    views = [ownership.view_dropped(each["view"]) for each in tracked if "view" in each]
     return [*views, *taken, by_log.published_alone(()), *control.removal(), owner.removal(state.owner)]
 
 

@@ -131,7 +131,7 @@ class Replications:
             for problem in publication.identity_problems(connection, publication_name, tables, published):
                 yield f"{self.site}: {problem}"
         for publication_name, owner in rows(connection, ownership.publishers(published)):
-            yield f"{self.site}: the publication {publication_name} belongs to {owner} and is not Concord's; drop it"
+            yield f"{self.site}: {ownership.not_concords(publication_name, owner)}"
         if published:
             yield from self._log_refusals(connection, log_reader)
         yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))

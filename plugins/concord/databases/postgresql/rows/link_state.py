@@ -180,13 +180,15 @@ def _states(found: Sequence[tuple[Any, ...]], links: Sequence[str], site: str) -
 
 
 def _state(
-    initialized: Mapping[str, object],
-    history: Sequence[Mapping[str, object]],
+    initialized: object,
+    history: object,
     floor: str | None,
     forced_at: datetime | None,
     written_at: datetime | None,
 ) -> LinkState:
-    sessions = tuple(session_of(session) for session in history)
+    if not isinstance(initialized, dict) or not all(isinstance(each, dict) for each in initialized.values()):
+        initialized = {}  # nothing is proven by what Concord has not written
+    sessions = tuple(map(session_of, history if isinstance(history, list) else [history]))
     return LinkState(initialized, sessions, floor, forced_at, written_at)
 
 

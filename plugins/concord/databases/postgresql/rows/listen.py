@@ -7,12 +7,20 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import psycopg
+from psycopg.types.json import set_json_loads
 
 from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.contract.memory import session_of
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.notify import CHANNEL
-from concord.databases.postgresql.facts.connection import UNHURRIED, conninfo, could_not_connect, in_our_words
+from concord.databases.postgresql.facts.connection import (
+    FIRST,
+    conninfo,
+    could_not_connect,
+    in_our_words,
+    json_of,
+    squatted,
+)
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.jobs.site import Credentials
 
@@ -50,7 +58,11 @@ async def _connect(login: Credentials) -> AsyncConnection:
         connection = await psycopg.AsyncConnection.connect(conninfo(login, "concord watch"), autocommit=True)
     except psycopg.OperationalError as error:
         raise could_not_connect(login, error) from None
-    await connection.execute(UNHURRIED.encode())
+    set_json_loads(json_of, connection)
+    ((_, squatter),) = await _rows(connection, FIRST)
+    if squatter is not None:
+        await connection.close()
+        raise squatted(squatter, login.database)
     return connection
 
 

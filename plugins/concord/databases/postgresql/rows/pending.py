@@ -42,7 +42,6 @@ def _counts(sent: list[tuple[object, ...]], links: Mapping[str, Mapping[str, str
     for link, peer, session, table, shadow in sent:
         filters = links.get(str(link), {})
         if table in filters:
-            assert isinstance(session, dict)
             since = session_of(session).position.of(str(table))
             unsent = acquire.unsent(since, str(peer), filters[str(table)])
             relation = qualified("concord", str(shadow))

@@ -27,7 +27,7 @@ def refusals(
         )
     yield from _reader_refusals(connection, site, log_reader)
     for name, owner in rows(connection, ownership.publishers([PUBLICATION])):
-        yield f"{site}: the publication {name} belongs to {owner} and is not Concord's; drop it"
+        yield f"{site}: {ownership.not_concords(name, owner)}"
     for shadow in shadows:
         yield from (f"{site}: {shadow.table.name} {line}" for line in _identity(connection, shadow))
         if shadow.table.oid in whole:

@@ -123,7 +123,7 @@ def _let_go(connection: Connection, writing: Writing, awaited: Sequence[Staged])
     """The rows that waited, and need not any more."""
     for each in awaited:
         if writing.session is not None and each.rows:
-            waiting.withdraw(connection, writing.job.link, each, writing.session.source_origin)
+            waiting.withdraw(connection, writing.job, each, writing.session.source_origin)
     waiting.forget(connection, writing.job.link, [each.shape for each in awaited])
 
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import in_our_words, one, rows, run
 from concord.databases.postgresql.facts.plans import BY_KEY, LOOK_UP
 from concord.databases.postgresql.initialize import progress as initialization_state
@@ -139,8 +140,13 @@ def _publish(each: Holder, agreement: Agreement) -> list[bool]:
 
 
 def _raised(each: Holder, agreement: Agreement) -> bool:
-    """Raise both floors; False where an initialization of the table has begun, which may still tell the versions."""
-    if _somebody_came(each):
+    """Raise both floors; False where an initialization of the table has begun, which may still tell the versions.
+
+    Nor is the stamp floor raised beyond the clock here, whatever another site says of its versions: users' edits would
+    be stamped later still.
+    """
+    floor = agreement.floor
+    if _somebody_came(each) or one(each.connection, f"SELECT {floor} > {row_version.NOW}")[0]:
         return False
     held = 0
     for link in each.heeded:
@@ -148,7 +154,6 @@ def _raised(each: Holder, agreement: Agreement) -> bool:
         held += link_state.raise_floor(each.connection, link.name, each.table, link.session)
     for name in agreement.waiting(each):
         link_state.force_below_floor(each.connection, name)
-    floor = agreement.floor
     run(each.connection, f"UPDATE concord.site SET stamp_floor = {floor} WHERE stamp_floor < {floor}")
     return held == len(each.heeded)
 

@@ -79,7 +79,7 @@ class Holder:
         shape, base = self.shape, f"SELECT 1 FROM {self.shape.table.sql} t"
         same = shape.same_key("t", "p")
         kinds = [
-            f"p.deleted AND p.changed_at <= {limits.tombstones}"
+            f"p.deleted AND p.changed_at <= {limits.tombstones} AND {_NEWEST} <= {limits.tombstones}"
             f" AND NOT EXISTS ({base} WHERE {same}{flagged_rows.that_stay(shape)})"
         ]
         if limits.living is not None:

@@ -23,7 +23,15 @@ from concord.jobs.upkeep import Restamped
 from concord.messages.errors import RestampRefused
 from concord.tables.privacy import PRIVATE
 from concord.versions.restamp import Clock, accepted, restamped
-from concord.versions.row_version import LATEST, RowVersion, Vector, is_entry, unite, vector_to_json
+from concord.versions.row_version import (
+    LATEST,
+    RowVersion,
+    Vector,
+    is_entry,
+    unite,
+    vector_of,
+    vector_to_json,
+)
 
 #: Rows in memory, and stamped in one transaction.
 BATCH = 1_000
@@ -188,4 +196,4 @@ def _vectors(connection: Connection, shape: Shape, keys: Sequence[str]) -> Itera
         f" JOIN {listed(shape, keys)} ON {shape.same_key('p', 'w')}"
     )
     for key, vector in rows(connection, query):
-        yield key, _vector(vector)
+        yield key, vector_of(vector)

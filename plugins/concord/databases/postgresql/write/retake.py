@@ -109,8 +109,10 @@ def _row(value: object) -> Row | None:
 
 
 def base(row: object, version: object) -> Base | None:
-    """A before-image, as a shadow row keeps it."""
+    """A before-image, as a shadow row keeps it; None of what is none, which another site may have sent."""
     if not (isinstance(row, dict) and isinstance(version, dict)):
+        return None
+    if not all(value is None or isinstance(value, str) for value in row.values()):
         return None
     return Base(row, vector_of(version.get("vector")), bool(version.get("agreed")))
 

@@ -89,7 +89,8 @@ class Suspicion:
             return "false"
         origin = f"s.concord_origin !~ {literal(ORIGIN)} AND s.concord_origin <> ''"
         numbers = f"s.concord_changed_at < 0 OR s.concord_derived NOT BETWEEN 0 AND {MOST_DERIVED}"
-        return f"({origin} OR {numbers} OR {beyond('s.concord_vector', 'p.vector', self.skew)})"
+        vector = beyond("s.concord_vector", "p.vector", self.skew)
+        return f"coalesce({origin} OR {numbers} OR {vector}, true)"
 
     def verdicts(self, *, known: str, follows: str, alike: str) -> str:
         """This is decided before any version is: a stamp from the future is not adopted (F13, F14).
