@@ -178,7 +178,7 @@ SECURITY = (
         "concord.databases.postgresql.facts.row_version:_NO_ENTRY",
         ' || @[0].type() != "number"',
         "",
-        f"{HOSTILE} -k whatever_a_version",
+        f"{HOSTILE} -k from_the_future",
     ),
     Mutant(
         "a derivation without bound is taken over",
@@ -197,8 +197,8 @@ SECURITY = (
     Mutant(
         "a stamp after which none can come stops users",
         "concord.databases.postgresql.provision.control:_VECTOR_FUNCTIONS",
-        "greatest(least((e.value ->> 0)::numeric, {LATEST}), 0)",
-        "(e.value ->> 0)::numeric",
+        "AND (e.value ->> 0)::numeric BETWEEN 0 AND {NEWEST} THEN",
+        "THEN",
         f"{HOSTILE} -k earlier_concord",
     ),
     Mutant(
@@ -319,5 +319,26 @@ SECURITY = (
         "if hidden and sys.stdout.isatty():",
         "if False:",
         "tests/terminal/test_printed_sql.py",
+    ),
+    Mutant(
+        "a view of somebody else's is dropped",
+        "concord.databases.postgresql.facts.ownership:view_dropped",
+        'AND {is_concords("o")}',
+        "",
+        f"{SQUATTED} -k 'view and neither'",
+    ),
+    Mutant(
+        "a row that waits is withdrawn when it is sent again",
+        "concord.databases.postgresql.ledger.waiting:withdraw",
+        " AND w.transmission <> {literal(job.transmission)}",
+        "",
+        f"{HOSTILE} -k whatever_a_version",
+    ),
+    Mutant(
+        "an edit after a stamp near the greatest gets the same one",
+        "concord.databases.postgresql.provision.control:_VECTOR_FUNCTIONS",
+        "BETWEEN 0 AND {NEWEST} THEN (e.value ->> 0)::numeric END",
+        "BETWEEN 0 AND {NEWEST} THEN (e.value ->> 0)::numeric ELSE {NEWEST} END",
+        f"{HOSTILE} -k earlier_concord",
     ),
 )
