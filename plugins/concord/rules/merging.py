@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
@@ -33,6 +33,7 @@ COMMON = "common"
 
 #: Digits enough for every sum and every half of what a database holds.
 _EXACT = Context(prec=300_000, rounding=ROUND_HALF_EVEN, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_READ = Context(prec=300_000, traps=[])  #: a text that is none, or has too many digits, is no number
 
 NO_COMMON_VERSION = "the common version is not known"
 NO_ROW = "one side deleted the row"
@@ -286,13 +287,8 @@ class _Merging:
 
 def _number(row: Row, column: str) -> Decimal | None:
     """The value as a number; None for NULL, NaN, infinity, and what is none."""
-    text = row.get(column)
-    if text is None or not text.lstrip("-")[:1].isdigit():
-        return None
-    try:
-        return _EXACT.create_decimal(text)
-    except InvalidOperation:
-        return None
+    number = _READ.create_decimal(row.get(column) or "NaN")
+    return number if number.is_finite() else None
 
 
 def _as_value(number: Decimal, form: TextForm | None) -> str | None:

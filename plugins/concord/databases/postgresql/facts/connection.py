@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from psycopg.types.json import set_json_loads
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts import open_connections, ownership
-from concord.databases.postgresql.facts.own_schema import SCHEMAS
+from concord.databases.postgresql.facts.any_json import json_of
 from concord.databases.postgresql.facts.refusal import told
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.connection_words import one_sentence
@@ -131,25 +130,8 @@ def log_in(login: str) -> Connection:
     if squatter is not None:
         database = connection.info.dbname
         connection.close()
-        raise squatted(squatter, database)
+        raise ownership.squatted(squatter, database)
     return connection
-
-
-def json_of(text: str | bytes) -> Any:
-    """The value that a site holds as JSON; None of what Python cannot hold, such as a number of 5,000 digits."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def squatted(owner: str, database: str) -> ConnectionRefused:
-    """The error of a session whose first question found such an owner."""
-    return ConnectionRefused(
-        f"the schema {' or '.join(SCHEMAS)} of the database {database} belongs to {owner}, not to Concord; nothing in"
-        f" it was read. Where a restore left Concord's objects to {owner}, run `provision` as {owner}, or let a"
-        " superuser run ALTER SCHEMA … OWNER TO himself first; else drop or rename the schema"
-    )
 
 
 def asked_again(at_hand: Callable[[], Connection], ask: Callable[[Connection], T]) -> T:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.own_schema import OWNER_PREFIX, SCHEMAS
+from concord.messages.errors import ConnectionRefused
 
 
 def is_concords(role: str, *names: str) -> str:
@@ -53,6 +54,15 @@ SELECT min(o.rolname::text) FROM pg_catalog.pg_namespace n
  WHERE n.nspname::text OPERATOR(pg_catalog.=) ANY (ARRAY[{", ".join(map(literal, SCHEMAS))}])
    AND NOT (o.rolsuper OR o.rolname OPERATOR(pg_catalog.=) current_user
             OR pg_catalog.starts_with(o.rolname::text, {literal(OWNER_PREFIX)}))"""
+
+
+def squatted(owner: str, database: str) -> ConnectionRefused:
+    """The error of a session whose first question found such an owner."""
+    return ConnectionRefused(
+        f"the schema {' or '.join(SCHEMAS)} of the database {database} belongs to {owner}, not to Concord; nothing in"
+        f" it was read. Where a restore left Concord's objects to {owner}, run `provision` as {owner}, or let a"
+        " superuser run ALTER SCHEMA … OWNER TO himself first; else drop or rename the schema"
+    )
 
 
 def refused_view(view: str) -> str:

@@ -13,13 +13,13 @@ from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.contract.memory import session_of
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.notify import CHANNEL
+from concord.databases.postgresql.facts import ownership
+from concord.databases.postgresql.facts.any_json import json_of
 from concord.databases.postgresql.facts.connection import (
     FIRST,
     conninfo,
     could_not_connect,
     in_our_words,
-    json_of,
-    squatted,
 )
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.jobs.site import Credentials
@@ -62,7 +62,7 @@ async def _connect(login: Credentials) -> AsyncConnection:
     ((_, squatter),) = await _rows(connection, FIRST)
     if squatter is not None:
         await connection.close()
-        raise squatted(squatter, login.database)
+        raise ownership.squatted(squatter, login.database)
     return connection
 
 

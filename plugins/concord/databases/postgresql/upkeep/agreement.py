@@ -16,7 +16,6 @@ from typing import TypeVar
 import psycopg
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import in_our_words, one, rows, run
 from concord.databases.postgresql.facts.plans import BY_KEY, LOOK_UP
 from concord.databases.postgresql.initialize import progress as initialization_state
@@ -142,11 +141,11 @@ def _publish(each: Holder, agreement: Agreement) -> list[bool]:
 def _raised(each: Holder, agreement: Agreement) -> bool:
     """Raise both floors; False where an initialization of the table has begun, which may still tell the versions.
 
-    Nor is the stamp floor raised beyond the clock here, whatever another site says of its versions: users' edits would
-    be stamped later still.
+    Nor is the stamp floor raised into the future, whatever another site says of its versions: users' edits would be
+    stamped later still.
     """
     floor = agreement.floor
-    if _somebody_came(each) or one(each.connection, f"SELECT {floor} > {row_version.NOW}")[0]:
+    if _somebody_came(each) or one(each.connection, f"SELECT {floor} > {each.latest}")[0]:
         return False
     held = 0
     for link in each.heeded:

@@ -165,9 +165,9 @@ class _Table:
         links = outgoing_links(each.connection, each.name, self.name, each.site.links_out[self.name])
         heeded = tuple(link for link in links if not link.may_be_forced(reached, self.asked.silent_before))
         unheeded = tuple(link for link in links if link not in heeded)
-        self.holders.append(
-            Holder(each.name, each.connection, tuple(each.shapes[self.name]), heeded, unheeded)
-        )
+        skew = int(each.site.access.max_clock_skew * 1_000_000)
+        shapes = tuple(each.shapes[self.name])
+        self.holders.append(Holder(each.name, each.connection, shapes, heeded, unheeded, skew))
         report.problem = _problem(self.name, links, heeded, self.silent)
         report.remembers = _remembers(each, self.name)
 

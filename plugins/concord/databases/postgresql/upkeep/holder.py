@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.facts.plans import BY_KEY, LOOK_UP
 from concord.databases.postgresql.rows.shape import Shape
@@ -56,10 +57,16 @@ class Holder:
     shapes: tuple[Shape, ...]  #: one for each row filter that shares the table there
     heeded: tuple[OutgoingLink, ...]  #: links that must have sent a version before it goes
     unheeded: tuple[OutgoingLink, ...]  #: links that a person has said not to wait for
+    skew: int  #: µs that a stamp may be ahead of the clock here
 
     @property
     def shape(self) -> Shape:
         return self.shapes[0]
+
+    @property
+    def latest(self) -> str:
+        """SQL: the latest stamp (µs) that is not from the future here."""
+        return f"{row_version.NOW} + {self.skew}"
 
     @property
     def table(self) -> str:
@@ -79,7 +86,7 @@ class Holder:
         shape, base = self.shape, f"SELECT 1 FROM {self.shape.table.sql} t"
         same = shape.same_key("t", "p")
         kinds = [
-            f"p.deleted AND p.changed_at <= {limits.tombstones} AND {_NEWEST} <= {limits.tombstones}"
+            f"p.deleted AND p.changed_at <= {limits.tombstones} AND NOT {row_version.beyond('p.vector', self.latest)}"
             f" AND NOT EXISTS ({base} WHERE {same}{flagged_rows.that_stay(shape)})"
         ]
         if limits.living is not None:
