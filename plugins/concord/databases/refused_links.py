@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from concord.databases.contract.memory import LinkState, session_of
+from concord.databases.contract.memory import LinkState, sessions_of
 from concord.databases.contract.status import LinkAtSite
 from concord.versions.position import resume
 
@@ -34,5 +34,4 @@ def _why(source: LinkAtSite, target: LinkAtSite | None) -> str | None:
 
 
 def _state(end: LinkAtSite) -> LinkState:
-    sessions = end.history if isinstance(end.history, list) else [end.history]
-    return LinkState({}, tuple(map(session_of, sessions)), end.floor, end.forced_at)
+    return LinkState({}, sessions_of(end.history), end.floor, end.forced_at)

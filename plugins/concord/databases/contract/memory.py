@@ -13,7 +13,7 @@ from concord.versions.position import Session, session_from_json
 
 
 def session_of(stored: object) -> Session:
-    """A session as a site holds it. Raises HistoryLost where it holds what Concord has not written."""
+    """One session as a site stores it. Raises HistoryLost where Concord did not write it."""
     try:
         return session_from_json(stored)
     except ValueError:
@@ -21,6 +21,11 @@ def session_of(stored: object) -> Session:
             "a session that a site holds of a link is not as Concord wrote it; run `python -m concord initialize NAME"
             " --from SITE`, where SITE is right"
         ) from None
+
+
+def sessions_of(history: object) -> tuple[Session, ...]:
+    """The sessions of a link's history as a site stores it, newest first. Raises HistoryLost for anything else."""
+    return tuple(map(session_of, history if isinstance(history, list) else [history]))
 
 
 @dataclass(frozen=True, slots=True)

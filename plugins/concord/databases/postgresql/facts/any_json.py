@@ -1,4 +1,4 @@
-"""JSON as a site holds it, which another one may have made up."""
+"""Parse JSON that a site stores. Another site may have written anything there."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 
-def json_of(text: str | bytes) -> Any:
-    """The value; None of what Python cannot hold, such as a number of 5,000 digits."""
+def parse_json(text: str | bytes) -> Any:
+    """The parsed value; None where Python cannot represent it, such as a number of 5,000 digits."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -17,7 +17,7 @@ from psycopg.types.json import set_json_loads
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts import open_connections, ownership
-from concord.databases.postgresql.facts.any_json import json_of
+from concord.databases.postgresql.facts.any_json import parse_json
 from concord.databases.postgresql.facts.refusal import told
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.connection_words import one_sentence
@@ -125,7 +125,7 @@ def log_in(login: str) -> Connection:
     # No statement of ours has parameters, and few come twice: to prepare them would be one more round trip.
     connection = psycopg.connect(login, autocommit=True, prepare_threshold=None)
     open_connections.note(connection)
-    set_json_loads(json_of, connection)
+    set_json_loads(parse_json, connection)
     _, squatter = one(connection, FIRST)
     if squatter is not None:
         database = connection.info.dbname

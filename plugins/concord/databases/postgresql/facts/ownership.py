@@ -22,11 +22,12 @@ def is_concords(role: str, *names: str) -> str:
 
 
 def strangers(name: str, installer: str) -> str:
-    """Query: whoever owns anything in Concord's schemas, and is neither the role `name` nor of `is_concords`. Each with
-    its objects, described, the schemas first.
+    """Query: each role that owns an object in Concord's schemas, but the role `name` and those of `is_concords`. With
+    each role come descriptions of its objects, schemas first.
 
-    A copied database is the role's of the original: that is one of Concord's, as whom nobody else may act. The tables
-    of staged rows are the applier's. PostgreSQL notes no owner where it is the superuser that the server was made with.
+    The objects of a copied database belong to the owner role of the original. That role is accepted if no other login
+    is a member of it. Staging tables belong to the applier and are not checked. PostgreSQL records no owner for objects
+    of the bootstrap superuser.
     """
     return f"""
 SELECT o.rolname::text AS owner, array_agg(pg_describe_object(m.classid, m.objid, 0)
@@ -66,7 +67,7 @@ def squatted(owner: str, database: str) -> ConnectionRefused:
 
 
 def refused_view(view: str) -> str:
-    """Statement: fails where a relation of this name, as SQL, is not Concord's."""
+    """Statement: fails if a relation of this name (as SQL) exists and is not Concord's."""
     return _refused(
         f"SELECT o.rolname FROM pg_class c JOIN pg_roles o ON o.oid = c.relowner"
         f" WHERE c.oid = to_regclass({literal(view)}) AND NOT {is_concords('o')}",
@@ -75,12 +76,9 @@ def refused_view(view: str) -> str:
 
 
 def refused_publication(name: str) -> str:
-    """Statement: fails where a publication of this name is not Concord's."""
-    return _refused(
-        f"SELECT o.rolname FROM pg_publication p JOIN pg_roles o ON o.oid = p.pubowner"
-        f" WHERE p.pubname = {literal(name)} AND NOT {is_concords('o')}",
-        f"the publication {name} belongs to ",
-    )
+    """Statement: fails if a publication of this name exists and is not Concord's."""
+    found = f"SELECT f.owner FROM ({publishers([name])}) f (name, owner)"
+    return _refused(found, f"the publication {name} belongs to ")
 
 
 def view_dropped(view: str) -> str:
@@ -108,14 +106,14 @@ END"""
 
 
 def refused_schemas(name: str, installer: str) -> str:
-    """Statement: fails where an object of Concord's schemas is a stranger's, whoever made it since the site was
+    """Statement: fails if another role owns an object in Concord's schemas. It may have been created after the site was
     surveyed."""
     found = f"SELECT s.objects[1] || ' belongs to ' || s.owner FROM ({strangers(name, installer)}) s LIMIT 1"
     return _refused(found, "")
 
 
 def _refused(query: str, said: str) -> str:
-    """`query` answers nothing, or one name."""
+    """Statement: fails with a message if `query` returns a name; it returns at most one row."""
     message = f"{literal(said)} || found || ', not to Concord: drop or rename it'"
     block = f"""
 DECLARE

@@ -23,24 +23,22 @@ def includes(vector: str, origin: str, changed_at: str, derived: str) -> str:
 
 
 def beyond(vector: str, latest: str) -> str:
-    """Condition: this is no vector, or it has an entry that is none, or one later than `latest` (SQL, µs).
+    """Condition: `vector` is not a valid vector, or has an entry later than `latest` (SQL, µs).
 
-    The vector of another site may hold anything. So nothing is cast before this has looked at it.
+    Another site may have sent any JSON as a vector, so this is evaluated before any value in it is cast.
     """
-    return f"coalesce(jsonb_path_exists({vector}, {literal(_NO_ENTRY)}, {latest_stamp(latest)}, true), true)"
+    variables = (
+        f"(SELECT jsonb_build_object('latest', {latest}))"  # computed once a statement, unless it names a row
+    )
+    return f"coalesce(jsonb_path_exists({vector}, {literal(_NO_ENTRY)}, {variables}, true), true)"
 
 
-#: An entry of a vector that is none. Lax, a path would look into an array within the array.
+#: An invalid entry of a vector. Strict mode, since a lax path would unwrap an array within the array.
 _NO_ENTRY = (
     'strict $.* ? (@.type() != "array" || @.size() != 2 || @[0].type() != "number" || @[1].type() != "number"'
     " || @[0] < 0 || @[0] > $latest || @[0] != @[0].floor()"
     f" || @[1] < 0 || @[1] > {MOST_DERIVED} || @[1] != @[1].floor())"
 )
-
-
-def latest_stamp(latest: str) -> str:
-    """The variables of that path; once a statement."""
-    return f"(SELECT jsonb_build_object('latest', {latest}))"
 
 
 def next_stamp(vector: str, stamp_floor: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from concord.databases.contract.memory import LinkState, Memory, SiteRow, session_of
+from concord.databases.contract.memory import LinkState, Memory, SiteRow, sessions_of
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import (
     Connection,
@@ -188,8 +188,7 @@ def _state(
 ) -> LinkState:
     if not isinstance(initialized, dict) or not all(isinstance(each, dict) for each in initialized.values()):
         initialized = {}  # nothing is proven by what Concord has not written
-    sessions = tuple(map(session_of, history if isinstance(history, list) else [history]))
-    return LinkState(initialized, sessions, floor, forced_at, written_at)
+    return LinkState(initialized, sessions_of(history), floor, forced_at, written_at)
 
 
 def remember(connection: Connection, link: str, state: LinkState, session: Session) -> None:

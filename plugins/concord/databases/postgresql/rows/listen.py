@@ -14,7 +14,7 @@ from concord.databases.contract.memory import session_of
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.notify import CHANNEL
 from concord.databases.postgresql.facts import ownership
-from concord.databases.postgresql.facts.any_json import json_of
+from concord.databases.postgresql.facts.any_json import parse_json
 from concord.databases.postgresql.facts.connection import (
     FIRST,
     conninfo,
@@ -58,7 +58,7 @@ async def _connect(login: Credentials) -> AsyncConnection:
         connection = await psycopg.AsyncConnection.connect(conninfo(login, "concord watch"), autocommit=True)
     except psycopg.OperationalError as error:
         raise could_not_connect(login, error) from None
-    set_json_loads(json_of, connection)
+    set_json_loads(parse_json, connection)
     ((_, squatter),) = await _rows(connection, FIRST)
     if squatter is not None:
         await connection.close()
