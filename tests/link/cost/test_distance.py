@@ -13,8 +13,9 @@ from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
 
-#: The round trips of a login: the question whether to encrypt, the login, and two answers to its challenge.
-LOGIN = 4
+#: The round trips of a login: the question whether to encrypt, the login, two answers to its challenge, and the
+#: session's first statement.
+LOGIN = 5
 
 
 @dataclass
