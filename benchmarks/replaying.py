@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from benchmarks.peak_memory import PeakMemory
-from concord.jobs.replication import ReplicationJob, ReplicationReport
+from concord.jobs.replication import ReplicationJob
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from demo.background import ProgramFailed
 

@@ -7,7 +7,8 @@ from functools import partial
 
 from concord.databases.contract.ends import Progress
 from concord.databases.registry import dialect
-from concord.jobs.replication import EntryOperation, ReplicationJob, ReplicationReport
+from concord.jobs.replication import EntryOperation, ReplicationJob
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell

@@ -9,7 +9,8 @@ from concord.databases import provisioning
 from concord.databases.contract.quoting import quote
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction
-from concord.jobs.replication import ReplicationDefinition, ReplicationJob, ReplicationReport
+from concord.jobs.replication import ReplicationDefinition, ReplicationJob
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.tables.replication_set import ReplicatedTable
 from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways

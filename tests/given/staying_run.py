@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
-from concord.jobs.replication import ReplicationReport
+from concord.jobs.replication_report import ReplicationReport
 from tests.given.replicated_sites import Replicated
 
 

@@ -51,7 +51,7 @@ def test_a_replication_knows_its_tables_by_their_names_at_both_sites(parse: Pars
         ),
         ({"capture": "trigger"}, "capture", "unknown value; write 'log' or 'triggers'"),
         ({"capture": "triggers", "updates": "both"}, "capture", "write capture: log"),
-        ({"conversions": "ignore"}, "conversions", "unknown value; write 'count' or 'refuse'"),
+        ({"conversions": "ignore"}, "conversions", "unknown value; write 'count', 'compare' or 'refuse'"),
         ({"schedule": "hourly"}, "schedule", ""),
         ({"schedule": '"@hourly"', "continuous": "{}"}, "continuous", "keep one of the two"),
         (

@@ -11,7 +11,7 @@ import pytest
 from concord.databases.postgresql.log import frames
 from concord.databases.postgresql.log.frames import Frames
 from concord.databases.postgresql.replication.publisher import Publisher
-from concord.jobs.replication import ReplicationReport
+from concord.jobs.replication_report import ReplicationReport
 from concord.transactional import account, overlap, replicate
 from tests.given.replicated_sites import Replicated
 from tests.given.staying_run import staying

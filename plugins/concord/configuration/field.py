@@ -34,7 +34,7 @@ _CONNECTION = r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}$"
 _NUMBER = r"[0-9A-Z]{5}"
 #: Classes of errors that the data of one operation can cause (SQLSTATE), those of Concord's own among them. A full
 #: disk or a column that was dropped would cause them for every row: none may be skipped (S4-137).
-_SKIPPABLE = ("22", "23", "44", "09", "P0", "54", "38", "39", "CNC02", "CNC04", "CNC06", "CNC07")
+_SKIPPABLE = ("22", "23", "44", "09", "P0", "54", "38", "39", "CNC02", "CNC04", "CNC06", "CNC07", "CNC09")
 _POOL = r"^[A-Za-z0-9_][A-Za-z0-9_.\- ]{0,199}$"
 
 

@@ -74,7 +74,8 @@ class ReplicationSettings(Settings):
     conversions: Conversions = Field(
         default=Conversions.COUNT,
         description="Of an insert that finds its row, or an update that does not: count brings the row to the"
-        " publisher's; refuse stops there.",
+        " publisher's; compare does so and counts rows that were altered at the subscriber, too; refuse stops at each"
+        " of them. compare and refuse need the publisher's rows as they were (REPLICA IDENTITY FULL).",
     )
     largest_transaction: Largest = Field(
         default=Largest(),

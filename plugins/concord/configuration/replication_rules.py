@@ -110,7 +110,7 @@ def _decided(name: str, replication: ReplicationSettings) -> Iterator[Finding]:
     if replication.queued and replication.skip:
         text = "a queued transaction is replayed whole, or not at all; take it out, and use `entry skip`"
         yield Finding(("replications", name, "skip"), text)
-    if replication.queued and replication.conversions is Conversions.REFUSE:
+    if replication.queued and replication.conversions is not Conversions.COUNT:
         text = "where updates are queued, rows differ until they are heard; take it out"
         yield Finding(("replications", name, "conversions"), text)
 

@@ -1,4 +1,4 @@
-"""A transactional replication: its definition, its job, its report (S0-08 to S0-14, S4-111 to S4-113)."""
+"""A transactional replication: its definition and its job (S0-08 to S0-14, S4-111 to S4-113)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 from math import inf
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.largest import Largest
-from concord.jobs.link import Direction, TableReport, link_name
+from concord.jobs.link import Direction, link_name
 from concord.jobs.max_delta import MaxDelta
 from concord.jobs.queued import Precedence, QueuedConflicts, Scope
 from concord.jobs.site import Capture, Credentials, SiteAccess
@@ -21,10 +21,13 @@ from concord.tables.replication_set import ReplicatedTable, TableName
 
 
 class Conversions(StrEnum):
-    """The fate of an insert that finds its row, or an update that does not find it (S0-48)."""
+    """The fate of an operation that does not find the subscriber's row as the publisher's was (S0-48)."""
 
-    COUNT = "count"  #: the row is brought to the publisher's, and counted
-    REFUSE = "refuse"  #: the replication stops at that entry
+    COUNT = (
+        "count"  #: the row is brought to the publisher's; counted where a row is missing, or there already
+    )
+    COMPARE = "compare"  #: the same, and counted where the row has other values than the publisher's had
+    REFUSE = "refuse"  #: the replication stops at that entry in all of these cases
 
 
 #: Where a report names a table.
@@ -115,6 +118,16 @@ class ReplicationDefinition(BaseModel):
     def both_ways(self) -> bool:
         """Do users of both sites write?"""
         return self.updates is not Updates.PUBLISHER
+
+    def compares(self, table: ReplicatedTable) -> bool:
+        """Does a replay compare the table's row with the publisher's row before the operation?
+
+        A history keeps every version of it. A hook may have written other values than the publisher's.
+        """
+        if self.both_ways:
+            return True
+        plain = table.name not in self.history and self.subscriber not in table.hooks
+        return plain and self.conversions is not Conversions.COUNT
 
     @property
     def queued(self) -> bool:
@@ -229,65 +242,3 @@ class ReplicationJob(BaseModel):
     def plan_only(self) -> bool:
         """Of a log nothing can be planned: it is read to be replayed."""
         return False
-
-
-#: Operations of one table by their effect at the subscriber.
-EFFECTS = (
-    *("inserted", "updated", "deleted", "updated_for_insert", "inserted_for_update", "missing", "alike"),
-    *("decided", "superseded", "lost", "compensated", "called"),
-)
-COUNTED = (*EFFECTS, "conflicts")  #: and what is counted beside them
-QUARANTINED = "quarantined"  #: they were kept, and not replayed: their error's number may be skipped
-
-
-class ReplayedTable(TableReport):
-    """One table of a replication, in operations (rule 11). Of a queued one, the row that stays `superseded` the
-    publisher's for now, or made the subscriber's `lost`."""
-
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    updated_for_insert: int = 0  #: inserts that found their row
-    missing: int = 0  #: deletes that did not find their row: nothing was left to do
-    alike: int = 0  #: where both sites write: the row was as the operation makes it
-    decided: int = 0  #: a person has decided whose row stands
-    compensated: int = 0  #: rows that the subscriber took back (S3-26, S3-27)
-    called: int = 0  #: procedures, in place of the rows that these changed (S2-12)
-
-
-class ReplicationReport(BaseModel):
-    """The entries of one run: read in the publisher's log, and replayed at the subscriber."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    transmission: str
-    entries: int = 0  #: transactions of the publisher
-    tables: tuple[ReplayedTable, ...] = ()
-    level_from: int = 0  #: numbers of the publisher's log (bytes): the last entry before this run,
-    level_to: int = 0  #: and after it
-    largest: int = 0  #: operations of the largest entry
-    initialized: bool = False
-    set_aside: int | None = None  #: operations that a person let the run leave out
-    reinitialize: str | None = None  #: why conflicts ask to copy the subscriber anew (S3-21); None: none does
-    own_level: int = 0  #: of an initialized subscriber's own log: its copy begins after it
-    lag: float | None = None  #: seconds from an entry's commit to its replay, of the one that waited longest
-    seconds: Mapping[str, float] = Field(default_factory=dict)
-    bytes: int = 0
-
-    @property
-    def operations(self) -> int:
-        return sum(table.acquired for table in self.tables)
-
-    @property
-    def conversions(self) -> int:
-        """Operations that met another row than the publisher's had been (S0-48)."""
-        return sum(each.updated_for_insert + each.inserted_for_update + each.missing for each in self.tables)
-
-
-def replayed(table: str, effects: Mapping[str, int]) -> ReplayedTable:
-    """A table's report from the counts of `COUNTED` and `QUARANTINED`; a missing one is 0."""
-    counts: dict[str, Any] = {effect: effects.get(effect, 0) for effect in (*COUNTED, QUARANTINED)}
-    acquired = sum(counts[effect] for effect in (*EFFECTS, QUARANTINED))
-    converged = counts["missing"] + counts["alike"] + counts["decided"]
-    applied = acquired - converged - counts["superseded"] - counts["lost"] - counts[QUARANTINED]
-    return ReplayedTable(table=table, acquired=acquired, applied=applied, converged=converged, **counts)

@@ -7,7 +7,7 @@ import getpass
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
-from concord.jobs.replication import EFFECTS, QUARANTINED, ReplicationReport
+from concord.jobs.replication_report import EFFECTS, QUARANTINED, ReplicationReport
 from concord.messages.errors import ParametersRefused
 from concord.messages.how_many import how_many
 from concord.orchestration.leases import owners

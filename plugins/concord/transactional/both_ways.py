@@ -8,7 +8,8 @@ from threading import Event
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
-from concord.jobs.replication import ReplicationJob, ReplicationReport
+from concord.jobs.replication import ReplicationJob
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Tell, silent
 from concord.rules.hook_function import AsksHook

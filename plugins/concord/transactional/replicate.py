@@ -12,7 +12,8 @@ from typing import Any
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.replication_ends import Batch, LogStream, PublisherEnd, SubscriberEnd
-from concord.jobs.replication import CALLS, ReplicationJob, ReplicationReport, replayed
+from concord.jobs.replication import CALLS, ReplicationJob
+from concord.jobs.replication_report import ReplicationReport, replayed
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.pace import Meter, Tell, silent
 from concord.rules.hook_function import AsksHook

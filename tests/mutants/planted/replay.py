@@ -2,7 +2,44 @@
 
 from tests.mutants.mutant import Mutant
 
+_REPLAY_AT = "concord.databases.postgresql.replay"
+
 REPLAY = (
+    Mutant(
+        "an update writes over a row that users altered",
+        f"{_REPLAY_AT}.procedure:Written.before",
+        "if self.table.compared else",
+        "if False else",
+        "tests/transactional/test_altered_rows.py -k written_over",
+    ),
+    Mutant(
+        "an altered row is not counted",
+        f"{_REPLAY_AT}.procedure:Written.else_altered",
+        """altered = f"{said} {of.count('altered')}\"""",
+        """altered = of.count("altered")""",
+        "tests/transactional/test_altered_rows.py -k and_counted",
+    ),
+    Mutant(
+        "a large entry passes over altered rows",
+        f"{_REPLAY_AT}.net_rows:NetRows.__init__",
+        "refuses or table.compared",
+        "refuses",
+        "tests/transactional/test_altered_rows.py -k by_set",
+    ),
+    Mutant(
+        "a large entry compares the last operation of a row alone",
+        f"{_REPLAY_AT}.chains:Chains._refused",
+        """["true"] if self.image""",
+        """[] if self.image""",
+        "tests/transactional/test_altered_rows.py -k by_set",
+    ),
+    Mutant(
+        "an operation whose row before was not sent counts as one on an altered row",
+        "concord.databases.postgresql.entries.from_log:Entries._refuse_altered",
+        "and not said.whole",
+        "and False",
+        "tests/transactional/test_altered_rows.py -k published_whole",
+    ),
     Mutant(
         "anyone with usage of Concord's schema forges a call",
         "concord.databases.postgresql.calls.call_objects:_REFUSE_OTHERS",

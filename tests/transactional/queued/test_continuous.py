@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql.queued import delivered
-from concord.jobs.replication import ReplicationReport
+from concord.jobs.replication_report import ReplicationReport
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.hub_histories import settled

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from concord.jobs.replication import ReplicationReport
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import EntryConflict, EntryRefused
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Outcomes, Replicated

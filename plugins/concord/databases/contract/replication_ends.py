@@ -167,7 +167,7 @@ class Replayed:
     """The effect of one batch at the subscriber."""
 
     entries: int
-    effects: Mapping[str, Mapping[str, int]]  #: by table, of `jobs.replication.EFFECTS`
+    effects: Mapping[str, Mapping[str, int]]  #: by table, of `jobs.replication_report.EFFECTS`
     set_aside: int | None = None  #: operations of the entry that the job sets aside, once it was met
 
     def and_then(self, later: Replayed) -> Replayed:
@@ -186,7 +186,7 @@ class Filled:
 
     rows: Mapping[
         str, Mapping[str, int]
-    ]  #: by table, and by what became of them (`jobs.replication.EFFECTS`)
+    ]  #: by table, and by what became of them (`jobs.replication_report.EFFECTS`)
     own_level: int  #: of the subscriber's own log: users' transactions up to it are not in the copy
 
 

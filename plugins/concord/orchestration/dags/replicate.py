@@ -12,7 +12,8 @@ from sqlalchemy import Engine
 from concord.configuration.configuration import Configuration, config_path, load
 from concord.configuration.replication import ReplicationSettings
 from concord.jobs.link import Direction
-from concord.jobs.replication import EFFECTS, ReplicationReport, replication_name
+from concord.jobs.replication import replication_name
+from concord.jobs.replication_report import EFFECTS, ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.event_log import logger_named
 from concord.messages.pace import logged

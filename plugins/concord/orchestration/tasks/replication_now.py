@@ -9,7 +9,8 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
-from concord.jobs.replication import ReplicationReport, SetAside, replication_name
+from concord.jobs.replication import SetAside, replication_name
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Tell
 from concord.orchestration.leases import keeping

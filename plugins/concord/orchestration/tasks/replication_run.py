@@ -15,13 +15,8 @@ from concord.configuration.configuration import Configuration
 from concord.databases.contract.ends import Progress
 from concord.jobs.largest import ONE_TRANSACTION
 from concord.jobs.link import Direction, TransmissionReport
-from concord.jobs.replication import (
-    EntryOperation,
-    ReplicationJob,
-    ReplicationReport,
-    SetAside,
-    replication_name,
-)
+from concord.jobs.replication import EntryOperation, ReplicationJob, SetAside, replication_name
+from concord.jobs.replication_report import ReplicationReport
 from concord.jobs.site import Credentials, SiteAccess
 from concord.messages.errors import ConcordError, LeaseHeld, LeaseLost
 from concord.messages.event_log import log_event, logger_named

@@ -58,11 +58,15 @@ def test_a_transaction_begins_and_ends(start: int, end: int, at: int, transactio
     assert decode(b"C\0" + pack(">QQq", start, end, at)) == Commit(end)
 
 
-@given(OIDS, st.lists(st.tuples(st.text(st.characters(exclude_characters="\0", codec="utf-8")), OIDS)))
-def test_a_table(oid: int, columns: list[tuple[str, int]]) -> None:
+@given(
+    OIDS,
+    st.lists(st.tuples(st.text(st.characters(exclude_characters="\0", codec="utf-8")), OIDS)),
+    st.sampled_from("dnfi"),
+)
+def test_a_table(oid: int, columns: list[tuple[str, int]], identity: str) -> None:
     listed = b"".join(b"\1" + name.encode() + b"\0" + pack(">Ii", kind, -1) for name, kind in columns)
-    said = b"R" + pack(">I", oid) + "públic\0tāble\0d".encode() + pack(">H", len(columns)) + listed
-    assert decode(said) == Relation(oid, "públic", "tāble", tuple(columns))
+    said = b"R" + pack(">I", oid) + f"públic\0tāble\0{identity}".encode() + pack(">H", len(columns)) + listed
+    assert decode(said) == Relation(oid, "públic", "tāble", tuple(columns), identity == "f")
 
 
 @given(st.lists(OIDS))

@@ -238,6 +238,11 @@ class Entries:
                 f"{said.schema}.{said.name} has other columns or types in the publisher's log than it has now;"
                 " run `provision`, and initialize the replication again"
             )
+        if place is not None and self._published.tables[place].images and not said.whole:
+            raise StructureChanged(
+                f"the publisher's log holds operations on {said.schema}.{said.name} from before its rows were published"
+                " as they were. Run the replication once with `conversions: count`; later runs may compare rows"
+            )
 
 
 @overload

@@ -47,6 +47,11 @@ class ReplicatedTable:
         return f"concord_chosen_{self.place}"
 
     @property
+    def compared(self) -> bool:
+        """Are more values than the key's staged of the row before an operation?"""
+        return len(self.before) > len(self.key)
+
+    @property
     def refused(self) -> str:
         """SQL of a staged row `s`: it does not fit the mapping."""
         return "false" if self.mapping is None else "s.refused IS NOT NULL"

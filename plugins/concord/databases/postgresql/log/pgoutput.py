@@ -42,6 +42,7 @@ class Relation(NamedTuple):
     schema: str
     name: str
     columns: tuple[tuple[str, int], ...]  #: name, and the type's oid
+    whole: bool  #: its operations bring the row as it was: its replica identity is FULL
 
 
 class Insert(NamedTuple):
@@ -95,14 +96,15 @@ def _relation(message: bytes) -> Relation:
     (oid,) = _OID.unpack_from(message, 1)
     schema, at = _text(message, 5)
     name, at = _text(message, at)
-    (count,) = _COUNT.unpack_from(message, at + 1)  # one byte of replica identity stands before it
+    whole = message[at] == ord("f")
+    (count,) = _COUNT.unpack_from(message, at + 1)
     at += 3
     columns = []
     for _ in range(count):
         column, at = _text(message, at + 1)
         columns.append((column, _OID.unpack_from(message, at)[0]))
         at += 8
-    return Relation(oid, schema, name, tuple(columns))
+    return Relation(oid, schema, name, tuple(columns), whole)
 
 
 def _text(message: bytes, at: int) -> tuple[str, int]:

@@ -22,6 +22,8 @@ class Own:
 
     whole: tuple[str, ...] = ()  #: with rows as they were
     plain: tuple[str, ...] = ()
+    #: The level's row, where both sites write: a transaction that begins with it was replayed (S2-09).
+    level: bool = False
 
 
 NOTHING = Own()
@@ -39,11 +41,8 @@ def statements(
     whole: Collection[int] = (),
     own: Own = NOTHING,
 ) -> list[str]:
-    """Make it, or bring it to these tables. Its installer owns them. `whole`: those with a replica identity FULL.
-
-    Where both sites write, the level's row is published too: a transaction that begins with it was replayed (S2-09).
-    """
-    level = [LEVEL_ROW] if any(each.images for each in tables) else []
+    """Make it, or bring it to these tables. Its installer owns them. `whole`: those with a replica identity FULL."""
+    level = [LEVEL_ROW] if own.level else []
     listed = ", ".join([*map(_listed, tables), *own.whole, *own.plain, *level])
     identities = [
         f"ALTER TABLE {each.table.sql} REPLICA IDENTITY {'FULL' if each.full else 'DEFAULT'}"

@@ -24,6 +24,7 @@ class Chains:
         self.kept = f"pg_temp.concord_chain_{table.place}"
         places = {column.name: at for at, column in enumerate(table.columns)}
         self.before = [table.old("s", name) for name in table.key]
+        self.image = "".join(f", s.o{at}" for at in range(len(table.before))) if table.compared else ""
         self.after = [table.after("s", places[name]) for name in table.key]
         self.refused = table.refused
         sent = {column.name for column in table.columns}
@@ -89,7 +90,8 @@ class Chains:
       WINDOW w AS (PARTITION BY {keys} ORDER BY seq)) o WHERE before IS NOT NULL OR NOT is_last"""
 
     def _refused(self) -> str:
-        """A history that no table has; a row of which not all was sent, after another write of it.
+        """A history that no table has; a row of which not all was sent, after another write of it. Where rows are
+        compared, any chain: its first operation alone is compared with the subscriber's row.
 
         The subscriber's own columns outlive an update, and get their defaults where a row is written anew.
         """
@@ -98,6 +100,7 @@ class Chains:
             f"operation IN {ROW} AND before IN ('D', 'M')",
             "operation = 'V' AND is_last",
             *(["operation IN ('D', 'M') AND NOT is_last"] if self.has_own_columns else []),
+            *(["true"] if self.image else []),
         ]
         p = self.place
         moved = f"nM_{p} > 0" if self.has_own_columns else f"nM_{p} > 0 AND nV_{p} > 0"
@@ -114,8 +117,9 @@ class Chains:
      WHERE is_last AND operation IN ('D', 'M') AND first IN {NONE};"""
 
     def gone(self) -> str:
-        """Keys that end without a row, and the first operation of each: `k0`, …, `first`."""
-        keys = ", ".join(f"{o} AS k{at}" for at, o in enumerate(self.before))
+        """Keys that end without a row, and the first operation of each: `k0`, …, `first`. Where rows are compared, the
+        row before the operation as well: `o0`, …"""
+        keys = ", ".join(f"{o} AS k{at}" for at, o in enumerate(self.before)) + self.image
         return f"""SELECT {keys}, coalesce(c.first, 'D') AS first
            FROM {self.staged} s LEFT JOIN {self.kept} c ON c.seq = s.seq
           WHERE {WITHIN} AND s.operation = 'D' AND c.is_last IS NOT FALSE

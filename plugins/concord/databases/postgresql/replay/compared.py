@@ -39,30 +39,18 @@ class Compared:
           {self.of.insert_row} ON CONFLICT ({of.key}) DO NOTHING;
           IF FOUND THEN {self.of.count("inserted")} ELSE {self.else_alike} END IF;
         WHEN 'D' THEN
-          DELETE FROM {self.sql} t WHERE {self.as_before};
+          DELETE FROM {self.sql} t WHERE {self.of.as_before};
           IF FOUND THEN {self.of.count("deleted")} ELSE {self.else_gone} END IF;
         ELSE {self.conflict("a truncate; delete the rows instead")}
         END CASE;"""
 
     @property
-    def as_before(self) -> str:
-        """The row is, value by value, as it was at the publisher before the operation."""
-        before = {name: self.table.old(self.of.row, name) for name in self.table.before}
-        return f"{self.of.at_old_key} AND {self._alike(before)}"
-
-    @property
     def same_row(self) -> str:
-        """It is, and an update can make the new one of it."""
+        """The row as it was at the publisher before the operation, if an update can make the new one of it."""
         generated = [column for column in self.table.columns if generates(column)]
         return " AND ".join(
-            [self.as_before, *(f"t.{each.sql} = {self.of.values[each.name]}" for each in generated)]
+            [self.of.as_before, *(f"t.{each.sql} = {self.of.values[each.name]}" for each in generated)]
         )
-
-    def _alike(self, values: dict[str, str]) -> str:
-        """Compared by image: 1.0 and 1.00 are two values, and a type need not know what is equal."""
-        ours = ", ".join(f"t.{column.sql}" for column in self.table.columns)
-        theirs = ", ".join(values[column.name] for column in self.table.columns)
-        return f"record_image_eq(ROW({ours}), ROW({theirs}))"
 
     @property
     def else_anew(self) -> str:
@@ -70,14 +58,14 @@ class Compared:
         if not any(map(generates, self.table.columns)):
             return self.else_alike
         return (
-            f"DELETE FROM {self.sql} t WHERE {self.as_before};"
+            f"DELETE FROM {self.sql} t WHERE {self.of.as_before};"
             f" IF FOUND THEN {self.of.insert_row}; {self.of.count('updated')} ELSE {self.else_alike} END IF;"
         )
 
     @property
     def else_alike(self) -> str:
         """Of the keys before and after, one row is there, and as the operation would make it."""
-        is_made = f"{self.of.at_new_key} AND {self._alike(self.of.values)}"
+        is_made = f"{self.of.at_new_key} AND {self.of.alike(self.of.values)}"
         one = f"r.operation = 'U' AND {self.of.at_old_key} OR {self.of.at_new_key}"
         return (
             f"PERFORM FROM {self.sql} t WHERE {one} HAVING count(*) = 1 AND bool_and({is_made});"

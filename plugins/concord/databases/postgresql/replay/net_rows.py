@@ -11,13 +11,17 @@ class NetRows:
     """One table's statements. `t` is the subscriber's row, `s` what stays of the publisher's."""
 
     def __init__(self, table: ReplicatedTable, *, refuses: bool) -> None:
-        self.chains, self.place, self.refuses = Chains(table), table.place, refuses
+        self.chains, self.place = Chains(table), table.place
+        self.by_loop = refuses or table.compared
+        self.table = table
         self.of, self.sql = Statements(table, "s"), table.table.sql
 
     def deleted(self) -> str:
         """All rows where the entry begins with a truncate; then each key that ends without a row."""
         p = self.place
         same = " AND ".join(f"t.{column.sql} = d.k{at}" for at, column in enumerate(self.of.keys))
+        if self.table.compared:
+            same = f"{same} AND {Statements(self.table, 'd').as_before}"
         return f"""
   IF nT_{p} > 0 THEN
     DELETE FROM {self.sql};
@@ -57,7 +61,8 @@ class NetRows:
 
     def _updated(self, where: str, values: dict[str, str]) -> str:
         stays = self.chains.stays(where, ROW)
-        return f"""WITH done AS ({self.of.update(self.of.at_new_key, values, stays)} RETURNING s.first)
+        found = self.of.as_before if self.table.compared else self.of.at_new_key
+        return f"""WITH done AS ({self.of.update(found, values, stays)} RETURNING s.first)
     {self._met("UVDM")}"""
 
     def _inserted(self, first: str) -> str:
@@ -70,9 +75,10 @@ class NetRows:
         return f"SELECT {counts} INTO {', '.join(f'g{k}_{self.place}' for k in kinds)} FROM done;"
 
     def _counted(self) -> str:
-        """The same counts as operation by operation. A key that is taken twice is for the loop to refuse."""
+        """The same counts as operation by operation. A key that is taken twice is for the loop to refuse, and so is an
+        altered row."""
         p = self.place
-        refused = "OR n > 0" if self.refuses else ""
+        refused = "OR n > 0" if self.by_loop else ""
         return f"""
   updated_for_insert_{p} := gI_{p};
   inserted_for_update_{p} := fU_{p} - gU_{p} + fM_{p} - gM_{p};

@@ -18,6 +18,7 @@ from concord.databases.postgresql.replay.called import Called
 from concord.databases.postgresql.replay.compared import Compared
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.statements import (
+    ALTERED,
     FOUND,
     NOT_FOUND,
     declared,
@@ -26,7 +27,8 @@ from concord.databases.postgresql.replay.statements import (
     refused,
     taken,
 )
-from concord.jobs.replication import COUNTED, Conversions, ReplicationDefinition
+from concord.jobs.replication import Conversions, ReplicationDefinition
+from concord.jobs.replication_report import COUNTED
 
 #: SQLSTATE of our own.
 LOST = "CNC01"
@@ -158,7 +160,8 @@ def _written(
 
 
 class Written:
-    """The statements of one table."""
+    """The statements of one table. Where its rows are compared, an update or a delete that does not find the row with
+    the publisher's values is looked at once more."""
 
     def __init__(self, table: ReplicatedTable, conversions: Conversions) -> None:
         self.table, self.refuses = table, conversions is Conversions.REFUSE
@@ -178,9 +181,8 @@ class Written:
           {self.of.insert_row} ON CONFLICT ({of.key}) DO NOTHING;
           IF FOUND THEN {count("inserted")} ELSE {self.else_updated} END IF;
         WHEN 'D' THEN
-          DELETE FROM {self.sql} t WHERE {of.at_old_key};
-          IF FOUND THEN {count("deleted")} ELSE {self.convert("a delete that does not find its row")}
-            {count("missing")} END IF;
+          DELETE FROM {self.sql} t WHERE {self.before};
+          IF FOUND THEN {count("deleted")} ELSE {self.else_missing} END IF;
         WHEN 'V' THEN
           {of.update(self.same_row, of.kept)};
           IF NOT FOUND THEN {self.refuse("an update that does not find its row, of which not all was sent")} END IF;
@@ -192,20 +194,65 @@ class Written:
         END CASE;"""
 
     @property
+    def before(self) -> str:
+        """The subscriber's row, as far as it is known as it was at the publisher before the operation."""
+        return self.of.as_before if self.table.compared else self.of.at_old_key
+
+    @property
     def same_row(self) -> str:
-        """The row before the operation, if an update can make the new one of it."""
+        """That row, if an update can make the new one of it."""
+        return " AND ".join([self.before, *self._generated])
+
+    @property
+    def _generated(self) -> list[str]:
         generated = [column for column in self.table.columns if generates(column)]
-        alike = [f"t.{column.sql} = {self.of.values[column.name]}" for column in generated]
-        return " AND ".join([self.of.at_old_key, *alike])
+        return [f"t.{column.sql} = {self.of.values[column.name]}" for column in generated]
 
     @property
     def else_written_anew(self) -> str:
-        """No row, or one whose generated value changed."""
-        if not any(map(generates, self.table.columns)):
-            return self.else_inserted
+        """No such row, or one whose generated value changed."""
+        unlike = self.else_unlike if self.table.compared else self.else_inserted
+        return self._anew(self.before, self.of.count("updated"), unlike)
+
+    def _anew(self, where: str, done: str, otherwise: str) -> str:
+        """The row is written anew if an update cannot change its generated value."""
+        if not self._generated:
+            return otherwise
+        written = f"IF FOUND THEN {self.of.insert_row}; {done} ELSE {otherwise} END IF;"
+        return f"DELETE FROM {self.sql} t WHERE {where}; {written}"
+
+    @property
+    def else_unlike(self) -> str:
+        """An update does not find the row with the publisher's values. It may have those of the update already."""
+        of = self.of
         return (
-            f"DELETE FROM {self.sql} t WHERE {self.of.at_old_key};"
-            f" IF FOUND THEN {self.of.insert_row}; {self.of.count('updated')} ELSE {self.else_inserted} END IF;"
+            f"PERFORM FROM {self.sql} t WHERE {of.at_old_key} OR {of.at_new_key}"
+            f" HAVING count(*) = 1 AND bool_and({of.at_new_key} AND {of.alike(of.values)});"
+            f" IF FOUND THEN {of.count('alike')} ELSE {self.else_altered} END IF;"
+        )
+
+    @property
+    def else_altered(self) -> str:
+        """It has others, or does not exist."""
+        of, said = self.of, self.convert("an update of a row that was altered here", ALTERED)
+        if self.refuses:
+            return f"PERFORM FROM {self.sql} t WHERE {of.at_old_key}; IF FOUND THEN {said} END IF; {self.else_inserted}"
+        altered = f"{said} {of.count('altered')}"
+        updated = of.update(" AND ".join([of.at_old_key, *self._generated]), of.values)
+        anew = self._anew(of.at_old_key, altered, self.else_inserted)
+        return f"{updated}; IF FOUND THEN {altered} ELSE {anew} END IF;"
+
+    @property
+    def else_missing(self) -> str:
+        """A delete does not find the row, or not with the publisher's values."""
+        missing = f"{self.convert('a delete that does not find its row')} {self.of.count('missing')}"
+        if not self.table.compared:
+            return missing
+        said = self.convert("a delete of a row that was altered here", ALTERED)
+        found = "PERFORM" if self.refuses else "DELETE"
+        return (
+            f"{found} FROM {self.sql} t WHERE {self.of.at_old_key};"
+            f" IF FOUND THEN {said} {self.of.count('altered')} ELSE {missing} END IF;"
         )
 
     @property

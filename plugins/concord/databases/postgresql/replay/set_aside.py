@@ -14,14 +14,8 @@ from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTabl
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.replay import refused_entry
 from concord.databases.postgresql.replay.level import Level
-from concord.jobs.replication import (
-    CALLS,
-    QUARANTINED,
-    Aside,
-    EntryOperation,
-    ReplicationDefinition,
-    SetAside,
-)
+from concord.jobs.replication import CALLS, Aside, EntryOperation, ReplicationDefinition, SetAside
+from concord.jobs.replication_report import QUARANTINED
 from concord.messages.errors import ParametersRefused
 from concord.tables.privacy import at_site
 

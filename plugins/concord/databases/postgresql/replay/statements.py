@@ -6,9 +6,9 @@ from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
 
-#: SQLSTATEs of our own: of all that a replay refuses, of an update or a delete without its row, and of an insert that
-#: finds one.
-REFUSED, NOT_FOUND, FOUND = "CNC02", "CNC06", "CNC07"
+#: SQLSTATEs of our own: of all that a replay refuses, of an update or a delete without its row, of an insert that finds
+#: one, and of an update or a delete of a row that was altered.
+REFUSED, NOT_FOUND, FOUND, ALTERED = "CNC02", "CNC06", "CNC07", "CNC09"
 
 
 class Statements:
@@ -51,6 +51,18 @@ class Statements:
     def at_old_key(self) -> str:
         """The subscriber's row has the key that the publisher's had before the operation."""
         return " AND ".join(f"t.{each.sql} = {self.table.old(self.row, each.name)}" for each in self.keys)
+
+    @property
+    def as_before(self) -> str:
+        """The subscriber's row is, value by value, as the publisher's was before the operation."""
+        before = {name: self.table.old(self.row, name) for name in self.table.before}
+        return f"{self.at_old_key} AND {self.alike(before)}"
+
+    def alike(self, values: dict[str, str]) -> str:
+        """The subscriber's row has these values. Compared by image: 1.0 and 1.00 are two values, and a type need not
+        know what is equal."""
+        ours = ", ".join(f"t.{self.table.table.column(name).sql}" for name in values)
+        return f"record_image_eq(ROW({ours}), ROW({', '.join(values.values())}))"
 
     @property
     def last_version(self) -> str:

@@ -47,12 +47,14 @@ class Replications:
             table.oid
             for each in mine
             for wanted, table in self._existing(each)
-            if each.both_ways or wanted.where is not None or wanted.joins_values_of(self.site)
+            if each.compares(wanted) or wanted.where is not None or wanted.joins_values_of(self.site)
         }
         # Those that need the most of it come last.
         for each in sorted(mine, key=lambda one: one.both_ways):
             made[publication.publication_name(each.replication_set)] = [
-                published_table(self.site, wanted, table, images=each.both_ways, shared=table.oid in whole)
+                published_table(
+                    self.site, wanted, table, images=each.compares(wanted), shared=table.oid in whole
+                )
                 for wanted, table in self._existing(each)
                 if table.key_of(wanted.key_at(self.site)) and not self._filter_refusals(wanted, table)
             ]
@@ -201,10 +203,11 @@ class Replications:
         ]
         wanted = [table for each in mine if each.queued for table in each.tables]
         calls = (call_objects.SQL,) if any(each.procedures for each in mine) else ()
+        level = any(each.both_ways for each in mine)
         if not wanted:
-            return publication.Own(plain=calls)
+            return publication.Own(plain=calls, level=level)
         return publication.Own(
-            tuple(dict.fromkeys(version_tables.relations(wanted))), (compensation.SQL, *calls)
+            tuple(dict.fromkeys(version_tables.relations(wanted))), (compensation.SQL, *calls), level
         )
 
     def statements(self, connection: Connection) -> Iterator[str]:

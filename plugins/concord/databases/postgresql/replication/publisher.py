@@ -82,7 +82,7 @@ class Publisher(PublishedEnd):
         calls = [call_objects.TABLE] if how.procedures else []
         tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own, *calls])
         whole = publication.published_whole(self.connection, self._publication)
-        of_rows = published_tables(site, wanted, tables, images=how.both_ways, whole=whole)
+        of_rows = published_tables(site, wanted, tables, compared=how.compares, whole=whole)
         published = (
             version_tables.published(site, wanted, of_rows, tables)
             if how.queued

@@ -23,14 +23,18 @@ def published_tables(
     wanted: Sequence[ReplicatedTable],
     tables: Mapping[TableName, Table],
     *,
-    images: bool,
+    compared: Callable[[ReplicatedTable], bool],
     whole: Collection[int] = (),
 ) -> tuple[PublishedTable, ...]:
-    """`whole`: those of which the log brings rows as they were. Raises StructureChanged where one is missing, or has no
-    key."""
+    """Raises StructureChanged where one is missing, or has no key.
+
+    `compared`: of which the row before an operation is replayed, too. `whole`: those of which the log brings rows as
+    they were in any case.
+    """
     found = [(each, _existing(site, each, tables)) for each in wanted]
     return tuple(
-        published_table(site, each, table, images=images, shared=table.oid in whole) for each, table in found
+        published_table(site, each, table, images=compared(each), shared=table.oid in whole)
+        for each, table in found
     )
 
 

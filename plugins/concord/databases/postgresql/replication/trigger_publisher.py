@@ -41,7 +41,8 @@ class TriggerPublisher(PublishedEnd):
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
         tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
-        published = Published(published_tables(site, wanted, tables, images=False), as_text=True)
+        of_rows = published_tables(site, wanted, tables, compared=self.job.replication.compares)
+        published = Published(of_rows, as_text=True)
         oids = [each.table.oid for each in published.tables]
         self._structures = triggers.structures(self.connection, oids)
         if wrong := triggers.deviations(self.connection, [each.table for each in published.tables]):
