@@ -8,6 +8,7 @@ from concord.configuration.configuration import Configuration
 from concord.messages.errors import Problem
 from concord.tables.identity import Share
 from tests.configuration.examples import spoiled
+from tests.given.configured_replications import BOOKINGS, BOTH, section
 
 Parse = Callable[[str | bytes], Configuration]
 Problems = Callable[[str | bytes], tuple[Problem, ...]]
@@ -50,3 +51,22 @@ def test_a_mistake_is_named(problems: Problems, text: str, message: str) -> None
     (problem,) = problems(with_identity(text))
     assert message in problem.message
     assert problem.key.startswith("replication_sets.flight_operations.identity")
+
+
+def replicated(updates: str, slots: str) -> str:
+    numbered = BOTH.replace("  bookings:\n", f"  bookings:\n    identity: {{slots: 9, slot: {slots}}}\n", 1)
+    return numbered + section("replications", {"to_capetown": {**BOOKINGS, "updates": updates}})
+
+
+@pytest.mark.parametrize(("updates", "shared"), [("both", True), ("queued", True), ("publisher", False)])
+def test_a_replication_shares_numbers_out_where_users_of_both_sites_insert(
+    parse: Parse, updates: str, shared: bool
+) -> None:
+    made = parse(replicated(updates, "{london: 1, capetown: 2}")).replication("to_capetown")
+    assert [table.identity is not None for table in made.tables] == [shared]
+
+
+def test_each_site_of_such_a_replication_needs_its_share(parse: Parse, problems: Problems) -> None:
+    (problem,) = problems(replicated("both", "{london: 1}"))
+    assert "site 'capetown' has none" in problem.message
+    assert parse(replicated("publisher", "{london: 1}"))

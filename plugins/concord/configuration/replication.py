@@ -29,6 +29,7 @@ from concord.jobs.replication import Conversions, ReplicationDefinition, Updates
 from concord.jobs.site import Capture
 from concord.jobs.throttle import Throttle
 from concord.rules.policy import Policy
+from concord.tables.identity import Identity
 from concord.tables.replication_set import ReplicatedTable, TableName
 
 
@@ -168,8 +169,8 @@ class ReplicationSettings(Settings):
         kept = self.history.get(table.table) if site == self.subscriber else None
         return table.name_at(site) if kept is None else kept.table
 
-    def _placed(self, table: TableSettings) -> ReplicatedTable:
-        made = table.replicated(Policy())
+    def _placed(self, table: TableSettings, identity: Identity | None) -> ReplicatedTable:
+        made = table.replicated(Policy()).sharing(identity)
         if table.table not in self.history:
             return made
         place = self.name_at(table, self.subscriber)
@@ -182,7 +183,10 @@ class ReplicationSettings(Settings):
             replication_set=self.replication_set,
             publisher=self.publisher,
             subscriber=self.subscriber,
-            tables=tuple(map(self._placed, wanted.tables)),
+            tables=tuple(
+                self._placed(each, wanted.identity_of(each) if self.both_ways else None)
+                for each in wanted.tables
+            ),
             conversions=self.conversions,
             set_based_from=self.set_based_from,
             spark_from=self.spark_from,

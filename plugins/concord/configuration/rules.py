@@ -209,6 +209,12 @@ def _identities(sections: Sections) -> Iterator[Finding]:
         joined = {
             site for _, pair in sections.resolved() if pair.replication_set == name for site in pair.sites
         }
+        joined |= {
+            site
+            for each in sections.replications.values()
+            if each.both_ways and each.replication_set == name
+            for site in (each.publisher, each.subscriber)
+        }
         places: list[tuple[Path, IdentitySettings | None]] = [(("replication_sets", name), settings.identity)]
         places += [
             (("replication_sets", name, "tables", index), table.identity)

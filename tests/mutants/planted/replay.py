@@ -34,6 +34,20 @@ REPLAY = (
         "tests/transactional/test_altered_rows.py -k by_set",
     ),
     Mutant(
+        "a first copy leaves the subscriber's sequence behind its own numbers",
+        "concord.databases.postgresql.replication.first_copy:fill",
+        "if each.share is not None:",
+        "if False:",
+        "tests/transactional/test_numbers.py -k first_copy",
+    ),
+    Mutant(
+        "numbers of a replication are not shared out",
+        "concord.databases.postgresql.replication.provision:Replications.numbered",
+        "if each.both_ways",
+        "if False",
+        "tests/transactional/test_numbers.py -k handed_out",
+    ),
+    Mutant(
         "an operation whose row before was not sent counts as one on an altered row",
         "concord.databases.postgresql.entries.from_log:Entries._refuse_altered",
         "and not said.whole",

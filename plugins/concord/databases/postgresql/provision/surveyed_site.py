@@ -258,7 +258,8 @@ def _look_at(connection: Connection, installation: Installation) -> Surveyed:
     admitted = admission.read(connection, state, wanted)
     try:
         state = site_state.with_memory(connection, state, logins)
-        numbers = identities.read(connection, site, state.wanted, list(state.tables))
+        numbered = [*state.wanted, *replications.numbered]
+        numbers = identities.read(connection, site, numbered, [*state.tables, *replications.tables])
     except (psycopg.errors.InsufficientPrivilege, PrivilegeMissing):
         if not admitted.lacks:
             raise

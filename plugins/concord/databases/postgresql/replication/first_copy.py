@@ -14,6 +14,7 @@ from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay import copied_history
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
+from concord.databases.postgresql.write import identity_ranges
 from concord.messages.errors import SitesDiffer
 from concord.tables.row_mapping import Mapper
 
@@ -54,6 +55,8 @@ def fill(
                 _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
                 found = _copied(connection, each.table.sql, each, copies[each.name](), form)
                 filled[each.name] = {"inserted": found}
+                if each.share is not None:
+                    identity_ranges.pass_rows(connection, each.table.name, each.share)
         return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
 
 

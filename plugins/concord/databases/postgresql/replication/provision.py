@@ -97,13 +97,20 @@ class Replications:
                 yield wanted, table
 
     @property
+    def numbered(self) -> list[ReplicatedTable]:
+        """The tables that users of both sites write, and whose sequences may hand out one number twice."""
+        both = [each for each in self.replications if each.both_ways]
+        return [wanted for each in both for wanted, _ in self._existing(each)]
+
+    @property
     def altered(self) -> list[TableName]:
-        """The tables whose owners alone may publish them, or give them triggers."""
+        """The tables whose owners alone may publish them, or give them triggers; and sequences that have a share."""
         found = [
-            table.name
+            name
             for each in self.replications
             for wanted, table in self._existing(each)
             if each.published_by(self.site) or wanted.not_owned is NotOwned.REFUSE
+            for name in (table.name, *(() if wanted.identity is None else table.sequences))
         ]
         return list(dict.fromkeys(found))
 
@@ -247,6 +254,7 @@ class Replications:
                     yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
                 if each.replayed_at(self.site):
                     yield from self._replayed_grants(wanted, table, each.history.get(wanted.name), logins)
+                    yield from grants.of_numbers(wanted, table, logins.applier)
                     yield from grants.of_hook(wanted.hooks.get(self.site), logins.applier)
             if each.subscriber == self.site:
                 yield from grants.of_procedures(each.procedures, logins.applier)

@@ -102,9 +102,13 @@ def of_table(
         yield Grant(logins.applier, ("SELECT", "INSERT", "UPDATE", "DELETE"), Kind.TABLE, name)
     yield from of_types(table.sent, logins.applier)
     yield from _of_outside_children(table, inside, logins.applier)
-    if wanted.identity is not None:
-        for sequence in table.sequences:
-            yield Grant(logins.applier, ("SELECT", "UPDATE"), Kind.SEQUENCE, _parts(sequence))
+    yield from of_numbers(wanted, table, logins.applier)
+
+
+def of_numbers(wanted: ReplicatedTable, table: Table, applier: str) -> Iterator[Grant]:
+    """The applier may move the sequences of a table whose numbers the sites share."""
+    for sequence in () if wanted.identity is None else table.sequences:
+        yield Grant(applier, ("SELECT", "UPDATE"), Kind.SEQUENCE, _parts(sequence))
 
 
 def of_hook(hook: Hook | None, applier: str) -> Iterator[Grant]:

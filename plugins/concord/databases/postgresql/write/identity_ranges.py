@@ -10,7 +10,7 @@ from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.facts.sequences import Fed, Sequence, read
 from concord.databases.postgresql.write.judged import Judged
 from concord.tables.identity import GREATEST, Share
-from concord.tables.replication_set import ReplicatedTable
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 #: Below this part of its numbers left, a sequence is named.
 LITTLE = 0.10
@@ -167,11 +167,28 @@ def advance(connection: Connection, judged: Judged, wanted: ReplicatedTable, sit
                 _pass(connection, judged, sequence, each, share)
 
 
+def pass_rows(connection: Connection, table: TableName, share: Share) -> None:
+    """The same where all rows of a table were copied from elsewhere. The applier's rights suffice."""
+    relation = qualified(table.schema_name, table.name)
+    for sequence in read(connection, [table]):
+        for each in sequence.fed:
+            if each.table == table and each.is_integer and sequence.increment == share.step:
+                column = f"t.{quote(each.column)}"
+                own = f"{_owned(column, share)} AND {column} BETWEEN {sequence.next} AND {sequence.maximum}"
+                newest = one(connection, f"SELECT max({column}) FROM {relation} t WHERE {own}")[0]
+                _move(connection, sequence, share, newest)
+
+
 def _pass(connection: Connection, judged: Judged, sequence: Sequence, fed: Fed, share: Share) -> None:
     column = f"s.{quote(fed.column)}"
     # A number beyond the sequence's end, as in a column made wider than its sequence, is never handed out.
     own = f"NOT s.concord_deleted AND {_owned(column, share)} AND {column} <= {sequence.maximum}"
     newest = one(connection, f"SELECT max({column}) FROM {judged.staged.typed} s WHERE {own}")[0]
+    _move(connection, sequence, share, newest)
+
+
+def _move(connection: Connection, sequence: Sequence, share: Share, newest: int | None) -> None:
+    """The sequence goes on after a number of its share, if it has not handed that out."""
     if newest is None or newest < sequence.next:
         return
     missing = (newest - sequence.next) // share.step + 1
