@@ -58,3 +58,52 @@ def test_a_log_reader_without_replication_or_none_at_all_is_refused(sites: Repli
         provisioning.provision(sites.installations(READER))
     with pytest.raises(ProvisioningRefused, match="name the connection of a login with REPLICATION"):
         provisioning.provision(sites.installations(""))
+
+
+TRIGGER = (
+    "CREATE FUNCTION rounded() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.balance := round(NEW.balance);"
+    " RETURN NEW; END$$",
+    "CREATE TRIGGER rounded {time} INSERT OR UPDATE ON account FOR EACH ROW {when} EXECUTE FUNCTION rounded()",
+    "ALTER TABLE account ENABLE ALWAYS TRIGGER rounded",
+)
+
+
+def give_trigger(sites: Replicated, time: str, when: str = "") -> None:
+    """To the subscriber's table; it fires although Concord writes."""
+    function, trigger, enabled = TRIGGER
+    sites.capetown.run(function, trigger.format(time=time, when=when), enabled)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"updates": "both"}, {"updates": "queued"}, {"conversions": "refuse"}], ids=str
+)
+def test_a_trigger_that_may_change_what_is_replayed_is_refused_where_rows_are_compared(
+    replicated: Make, settings: dict[str, str]
+) -> None:
+    """F49: the row would not be as at the publisher, and the next operation on it would stop."""
+    sites = replicated(TABLE, "public.account", **settings)
+    give_trigger(sites, "BEFORE")
+    with pytest.raises(
+        ProvisioningRefused, match=r"capetown: public\.account has the trigger rounded \(BEFORE"
+    ):
+        sites.provision()
+
+
+def test_a_trigger_that_may_change_a_copy_is_named(sites: Replicated) -> None:
+    give_trigger(sites, "BEFORE")
+    [line] = [each for each in provisioning.notices(sites.installations()) if "trigger rounded" in each]
+    assert "may change rows that are replayed" in line
+    assert line.startswith("capetown: public.account")
+
+
+def test_a_trigger_that_repeats_what_the_publisher_did_is_named(sites: Replicated) -> None:
+    give_trigger(sites, "AFTER")
+    [line] = [each for each in provisioning.notices(sites.installations()) if "trigger rounded" in each]
+    assert "which fires for what Concord writes too" in line
+
+
+def test_a_trigger_that_asks_whose_write_it_is_may_fire(replicated: Make) -> None:
+    sites = replicated(TABLE, "public.account", updates="both")
+    give_trigger(sites, "BEFORE", "WHEN (current_setting('concord.applying', true) IS DISTINCT FROM 'on')")
+    sites.provision()
+    assert not [each for each in provisioning.notices(sites.installations()) if "rounded" in each]

@@ -37,7 +37,17 @@ def refusals(connection: Connection, site: str, tables: Mapping[TableName, Table
         if each.before:
             yield (
                 f"{site}: {each.table} has the trigger {each.name} (BEFORE, ENABLE {each.enabled}), which may change"
-                f" rows that a link writes; {_ADVICE}"
+                f" rows that Concord writes; {_ADVICE}"
+            )
+
+
+def changing(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
+    """Those that can change what arrives, where another site's rows are only copied. Each one line, a notice."""
+    for each in _unguarded(connection, tables):
+        if each.before:
+            yield (
+                f"{site}: {each.table} has the trigger {each.name} (BEFORE, ENABLE {each.enabled}), which may change"
+                f" rows that are replayed; they then differ from the publisher's. Else {_ADVICE}"
             )
 
 
@@ -47,7 +57,7 @@ def notices(connection: Connection, site: str, tables: Mapping[TableName, Table]
         if not each.before:
             yield (
                 f"{site}: {each.table} has the trigger {each.name} (AFTER, ENABLE {each.enabled}), which fires for what"
-                f" a link writes too; if that repeats what it did at the other site, {_ADVICE}"
+                f" Concord writes too; if that repeats what it did at the other site, {_ADVICE}"
             )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.calls import call_objects, signature
-from concord.databases.postgresql.facts import ownership, privileges
+from concord.databases.postgresql.facts import application_triggers, ownership, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.privileges import Grant
@@ -91,6 +91,16 @@ class Replications:
         mine = [each for each in self.replications if each.replayed_at(self.site)]
         return [table.oid for each in mine for _, table in self._existing(each)]
 
+    def _replayed_into(self, *, compared: bool) -> dict[TableName, Table]:
+        """The tables that a replication writes here, by whether it compares their rows. Those of queued updates are
+        captured, too, and looked at with them."""
+        return {
+            table.name: table
+            for each in self.replications
+            for wanted, table in self._existing(each)
+            if each.replayed_at(self.site) and not each.queued and each.compares(wanted) is compared
+        }
+
     def _existing(self, replication: ReplicationDefinition) -> Iterator[tuple[ReplicatedTable, Table]]:
         for wanted in replication.tables:
             if table := self.tables.get(wanted.at_site(self.site)):
@@ -135,6 +145,7 @@ class Replications:
                     yield from added_rows.problems(connection, self.site, wanted)
                 if each.published_by(self.site):
                     yield from self._filter_refusals(wanted, table)
+        yield from application_triggers.refusals(connection, self.site, self._replayed_into(compared=True))
         published = self.published()
         for publication_name, tables in published.items():
             for problem in publication.identity_problems(connection, publication_name, tables, published):
@@ -239,6 +250,9 @@ class Replications:
                 " its disk; ALTER SYSTEM SET max_slot_wal_keep_size = '20GB', somewhat more than max_delta, and"
                 " SELECT pg_reload_conf()"
             )
+        copied, compared = (self._replayed_into(compared=each) for each in (False, True))
+        yield from application_triggers.changing(connection, self.site, copied)
+        yield from application_triggers.notices(connection, self.site, {**copied, **compared})
         for each in self.replications:
             for _, table in self._existing(each) if each.queued and each.publisher == self.site else ():
                 yield from amounts.notices(self.site, each.name, str(table.name), table.columns)
