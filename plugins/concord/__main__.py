@@ -45,6 +45,10 @@ def _name(asked: argparse.Namespace) -> str:
     return f"{asked.command} {action}" if action else str(asked.command)
 
 
+#: Parts of the configuration that move rows.
+_KINDS = ("synchronizations", "replications", "snapshots")
+
+
 def _run(asked: argparse.Namespace) -> int:
     match asked.command:
         case "config-schema":
@@ -53,9 +57,9 @@ def _run(asked: argparse.Namespace) -> int:
             configuration = load(config_path())
             for each in configuration.notices:
                 shown.notice(str(each))
-            names = list(configuration.synchronizations)
-            sentence = f"{config_path()} is in order; synchronizations: {', '.join(names)}"
-            shown.say(sentence, path=str(config_path()), synchronizations=names)
+            moving = {kind: list(getattr(configuration, kind)) for kind in _KINDS}
+            named = [f"{kind}: {', '.join(names)}" for kind, names in moving.items() if names]
+            shown.say("; ".join([f"{config_path()} is in order", *named]), path=str(config_path()), **moving)
         case "prepare":
             return int(importlib.import_module("concord.terminal.prepare").run(asked))
         case _:

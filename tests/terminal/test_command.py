@@ -27,6 +27,16 @@ def test_each_mistake_of_the_configuration_is_one_line_and_no_traceback(unprovis
     assert [line.split(":")[:2] for line in result.stderr.splitlines()] == [["concord.yaml", "10"]] * 2
 
 
+def test_a_configuration_in_order_is_told_with_everything_that_moves_rows(unprovisioned: Pair) -> None:
+    """Snapshots alone are enough."""
+    path = unprovisioned.path
+    assert concord("check-config").stdout == f"{path} is in order; synchronizations: london_capetown\n"
+    sites, _, _ = CONFIGURATION.partition("replication_sets:")
+    copy = "kind: non_incremental, source: london, target: capetown, from: public.flights, table: public.late"
+    path.write_text(f"{sites}snapshots:\n  late: {{{copy}}}\n")
+    assert concord("check-config").stdout == f"{path} is in order; snapshots: late\n"
+
+
 def test_notices_are_printed_and_harm_nothing(unprovisioned: Pair) -> None:
     """S4-175, S2-23."""
     unprovisioned.path.write_text(

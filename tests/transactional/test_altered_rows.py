@@ -189,7 +189,9 @@ EDITS = st.lists(
 )
 VALUES = count(1000)
 BEGUN = {key: (key, "o", key) for key in range(1, 5)}
-PROPERTY = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+PROPERTY = settings(
+    max_examples=20, deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def begin(sites: Replicated) -> None:

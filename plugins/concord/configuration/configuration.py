@@ -60,7 +60,10 @@ class Configuration(Settings):
     """Which sites there are, which tables they share, and which pairs are kept equal."""
 
     sites: ByName[SiteSettings]
-    replication_sets: ByName[ReplicationSetSettings]
+    replication_sets: ByName[ReplicationSetSettings] = Field(
+        default_factory=lambda: MappingProxyType({}),
+        description="Tables that synchronizations and replications carry.",
+    )
     synchronizations: ByName[SynchronizationSettings] = Field(
         default_factory=lambda: MappingProxyType({}), description="Pairs of sites that are kept equal."
     )

@@ -97,7 +97,7 @@ class _Composer:
         """The one document of the file. Raises _Unreadable."""
         next(self._events)
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise _Unreadable("the file is empty; begin with sites, replication_sets and synchronizations")
+            raise _Unreadable("the file is empty; begin with sites")
         value = self._value(next(self._events), ())
         next(self._events)
         if not isinstance(another := next(self._events), yaml.StreamEndEvent):
