@@ -14,6 +14,7 @@ from tests.mutants.planted.histories import HISTORIES
 from tests.mutants.planted.hooks import HOOKS
 from tests.mutants.planted.initialization import INITIALIZATION
 from tests.mutants.planted.orchestration import ORCHESTRATION
+from tests.mutants.planted.own_equality import OWN_EQUALITY
 from tests.mutants.planted.queued import QUEUED
 from tests.mutants.planted.replay import REPLAY
 from tests.mutants.planted.replication import REPLICATION
@@ -33,6 +34,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "verdicts": VERDICTS,
     "write": WRITE,
     "constraints": CONSTRAINTS,
+    "own_equality": OWN_EQUALITY,
     "conflict_log": CONFLICT_LOG,
     "waiting": WAITING,
     "initialization": INITIALIZATION,

@@ -14,6 +14,7 @@ from concord.transactional.upkeep import shown
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.fixtures import site_on
+from tests.given.own_equality import OWN_EQUALITY
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated
 
@@ -217,6 +218,26 @@ def test_a_child_whose_parent_the_other_site_has_deleted_stops_both_directions(
         with pytest.raises(EntryConflict, match="a parent that the other site has deleted"):
             sites.run(direction=direction)
     assert (sites.rows("part"), sites.rows("stock")) == before
+
+
+def test_a_child_finds_its_parent_by_the_foreign_keys_own_operator(replicated: Make) -> None:
+    """Not by that of text, to which a session that knows pg_catalog alone would turn."""
+    tables = (
+        *OWN_EQUALITY,
+        "CREATE TABLE part (id int PRIMARY KEY, name ext.citext UNIQUE)",
+        "CREATE TABLE stock (id int PRIMARY KEY, part ext.citext REFERENCES part (name))",
+    )
+    sites = replicated(tables, "public.part", "public.stock", updates="both")
+    sites.london.run("INSERT INTO part VALUES (1, 'Ann'), (2, 'Bob')")
+    sites.initialize_both_ways()
+    sites.london.run("INSERT INTO stock VALUES (1, 'ANN')", "UPDATE part SET name = 'ANN' WHERE id = 1")
+    sites.run_both()
+    assert sites.are_equal()
+    sites.london.run("DELETE FROM part WHERE id = 2")
+    sites.capetown.run("INSERT INTO stock VALUES (2, 'BOB')")
+    for direction in Direction:
+        with pytest.raises(EntryConflict, match="a parent that the other site has deleted"):
+            sites.run(direction=direction)
 
 
 def test_what_users_of_both_sites_did_alike_is_no_conflict(sites: Replicated) -> None:

@@ -22,6 +22,7 @@ from tests.conftest import PROJECT
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.link_job import next_epoch
+from tests.given.own_equality import OWN_EQUALITY
 from tests.given.site import Site
 from tests.given.strangers import forget, initialized, unstamped
 from tests.given.two_sites import Pair
@@ -286,6 +287,25 @@ def test_children_and_parents_come_in_any_order_and_orphans_are_named(pair: Make
         initialized(sites, chunk_rows=3)
     sites.capetown.run("ALTER TABLE parent DROP CONSTRAINT odd")
     initialized(sites, chunk_rows=3)
+    assert sites.equal
+
+
+def test_children_find_their_parents_by_the_foreign_keys_own_operator_here_and_at_the_other_site(
+    pair: MakePair,
+) -> None:
+    sites = pair(
+        *OWN_EQUALITY,
+        "CREATE TABLE person (id int PRIMARY KEY, name ext.citext UNIQUE)",
+        "CREATE TABLE pet (id int PRIMARY KEY, owner ext.citext REFERENCES person (name))",
+    )
+    forget(sites)
+    unstamped(
+        sites.london,
+        "INSERT INTO person VALUES (1, 'Ann')",
+        "INSERT INTO pet VALUES (1, 'ANN'), (2, 'ann')",
+    )
+    initialized(sites, chosen=("public.pet",))
+    initialized(sites)
     assert sites.equal
 
 

@@ -3,11 +3,14 @@
 import pytest
 from psycopg.rows import dict_row
 
-from concord.databases.postgresql.facts.catalogue import ForeignKey, Table, read_tables
+from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.catalogue_queries import types_query
+from concord.databases.postgresql.facts.comparison import Comparison
+from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey
 from concord.databases.postgresql.facts.storage import altered_since, read_storage
 from concord.tables.replication_set import TableName
 from tests.given.bare_sites import Bare
+from tests.given.own_equality import OWN_EQUALITY
 from tests.given.site import Site
 
 
@@ -99,7 +102,7 @@ def test_keys_and_rules_are_told_by_the_names_of_their_columns(sites: Bare) -> N
     (table,) = read(site, named("one"))
     assert table.primary_key == ("c", "A b")
     assert sorted(table.unique_keys) == [("c", "A b"), ("d",)]
-    assert table.deferrable_unique == (("c",),)
+    assert table.deferrable_unique == (UniqueKey(("c",), (Comparison(),)),)
     assert table.exclusions_deferrable == ("one_e_excl",)
     assert table.exclusive == 6
 
@@ -115,10 +118,41 @@ def test_a_foreign_key_is_told_from_both_of_its_ends(sites: Bare) -> None:
         ' REFERENCES "O ps".parent ("A", b) ON DELETE SET NULL (x))',
     )
     child, parent = read(site, named("child"), named("parent", "O ps"))
-    family = ForeignKey(
-        "family", child.name, ("y", "x"), parent.name, ("A", "b"), on_delete="n", match_full=True
-    )
-    family2 = ForeignKey("family2", named("other"), ("y", "x"), parent.name, ("A", "b"), "n", ("x",))
+    compared = {"comparisons": (Comparison(),) * 2, "among_parents": (Comparison(),) * 2}
+    ends = (("y", "x"), parent.name, ("A", "b"))
+    family = ForeignKey("family", child.name, *ends, on_delete="n", match_full=True, **compared)
+    family2 = ForeignKey("family2", named("other"), *ends, on_delete="n", set_columns=("x",), **compared)
     assert child.foreign_keys == (family,)
     assert (child.referring, parent.foreign_keys) == ((), ())
     assert parent.referring == (family, family2)
+
+
+def test_a_key_is_told_with_the_operators_and_collations_that_compare_it(sites: Bare) -> None:
+    """An operand is cast where the operator is of another type, as PostgreSQL casts it; no pseudo-type is one."""
+    site = sites.london
+    site.run(
+        *OWN_EQUALITY,
+        "CREATE TYPE ext.mood AS ENUM ('glad')",
+        'CREATE TABLE one (a ext.citext UNIQUE, b varchar COLLATE "C" UNIQUE, c int8 UNIQUE, d ext.mood UNIQUE,'
+        " e ext.citext, f int UNIQUE NULLS NOT DISTINCT DEFERRABLE, CONSTRAINT exact UNIQUE (e) DEFERRABLE)",
+        "CREATE TABLE two (a ext.citext REFERENCES one (a), b text REFERENCES one (b), c int4 REFERENCES one (c),"
+        " d ext.mood REFERENCES one (d))",
+    )
+    one, two = read(site, named("one"), named("two"))
+    default, text = ("pg_catalog", "default"), ("pg_catalog", "text")
+    citext = Comparison(("ext", "="), collation=default)
+    found = {key.columns[0]: (*key.comparisons, *key.among_parents) for key in two.foreign_keys}
+    assert found == {
+        "a": (citext, citext),
+        "b": (
+            Comparison(left=text, collation=("pg_catalog", "C")),
+            Comparison(left=text, right=text, collation=("pg_catalog", "C")),
+        ),
+        "c": (Comparison(), Comparison()),
+        "d": (Comparison(), Comparison()),
+    }
+    assert set(one.deferrable_unique) == {
+        UniqueKey(("e",), (citext,)),
+        UniqueKey(("f",), (Comparison(nulls_meet=True),)),
+    }
+    assert one.compared_in == {"ext"}

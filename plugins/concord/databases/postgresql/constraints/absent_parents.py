@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints.references import Orphan, refers_to
 from concord.databases.postgresql.constraints.source_rows import held_by_source
-from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.ledger import waiting
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob

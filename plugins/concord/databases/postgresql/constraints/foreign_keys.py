@@ -23,8 +23,9 @@ from concord.databases.postgresql.constraints import (
     verification,
 )
 from concord.databases.postgresql.constraints.references import Orphan
-from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import Connection, run
+from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.write import merge

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey
 from concord.databases.postgresql.rows.shape import Shape
 from concord.tables.replication_set import TableName
 
@@ -25,7 +25,7 @@ def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple
         if set(foreign_key.referenced) <= set(shape.shadow.key):
             yield from _numbers(connection, _with_children(suspects, foreign_key), _children(foreign_key))
     for unique in shape.table.deferrable_unique:
-        reason = f"another row has its {', '.join(unique)} already"
+        reason = f"another row has its {', '.join(unique.columns)} already"
         yield from _numbers(connection, _twice(shape, suspects, unique), reason)
 
 
@@ -51,36 +51,27 @@ def _standing(shape: Shape, suspects: str) -> str:
 
 def _without_parent(shape: Shape, suspects: str, key: ForeignKey) -> str:
     given = " AND ".join(f"c.{quote(name)} IS NOT NULL" for name in key.columns)
-    parent = _matches("p", key.referenced, "c", key.columns)
     return (
         f"{_standing(shape, suspects)} AND {given}"
-        f" AND NOT EXISTS (SELECT 1 FROM {_relation(key.parent)} p WHERE {parent})"
+        f" AND NOT EXISTS (SELECT 1 FROM {_relation(key.parent)} p WHERE {key.refers('p', 'c')})"
     )
 
 
 def _with_children(suspects: str, key: ForeignKey) -> str:
     """Suspects that are gone, while rows still refer to their key and nobody else has it."""
-    child = _matches("c", key.columns, "q", key.referenced)
-    parent = _matches("p", key.referenced, "q", key.referenced)
     return (
         f"SELECT q.concord_n FROM {suspects} q WHERE q.concord_refused IS NULL AND q.concord_gone"
-        f" AND EXISTS (SELECT 1 FROM {_relation(key.child)} c WHERE {child})"
-        f" AND NOT EXISTS (SELECT 1 FROM {_relation(key.parent)} p WHERE {parent})"
+        f" AND EXISTS (SELECT 1 FROM {_relation(key.child)} c WHERE {key.refers('q', 'c')})"
+        f" AND NOT EXISTS (SELECT 1 FROM {_relation(key.parent)} p WHERE {key.same_parent('p', 'q')})"
     )
 
 
-def _twice(shape: Shape, suspects: str, unique: tuple[str, ...]) -> str:
-    same = _matches("b", unique, "c", unique)
+def _twice(shape: Shape, suspects: str, unique: UniqueKey) -> str:
     return (
         f"{_standing(shape, suspects)} AND EXISTS"
-        f" (SELECT 1 FROM {shape.table.sql} b WHERE {same} AND NOT ({shape.same_key('b', 'c')}))"
+        f" (SELECT 1 FROM {shape.table.sql} b WHERE {unique.same('b', 'c')} AND NOT ({shape.same_key('b', 'c')}))"
     )
 
 
 def _relation(name: TableName) -> str:
     return qualified(name.schema_name, name.name)
-
-
-def _matches(left: str, left_columns: Sequence[str], right: str, right_columns: Sequence[str]) -> str:
-    pairs = zip(left_columns, right_columns, strict=True)
-    return " AND ".join(f"{left}.{quote(ours)} = {right}.{quote(theirs)}" for ours, theirs in pairs)

@@ -9,13 +9,13 @@ from itertools import count
 
 import psycopg
 
-from concord.databases.contract.quoting import literal, quote
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.constraints import former, references, rule_identity
 from concord.databases.postgresql.constraints.references import Orphan
 from concord.databases.postgresql.constraints.source_rows import held_by_source
-from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.connection import Connection, rows, run
+from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey
 from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import suspicious
@@ -141,17 +141,13 @@ def _write(
     return logged
 
 
-def _refuse_twice(
-    connection: Connection, shape: Shape, unique: Sequence[str], name: str, chosen: str
-) -> None:
+def _refuse_twice(connection: Connection, shape: Shape, unique: UniqueKey, name: str, chosen: str) -> None:
     """A deferrable key, which replica role does not check."""
-    same = " AND ".join(f"t.{quote(column)} = r.{quote(column)}" for column in unique)
+    another = f"{unique.same('t', 'r')} AND NOT ({shape.same_key('t', 'r')})"
     if rows(
-        connection,
-        f"SELECT 1 FROM {name} r JOIN {shape.table.sql} t ON {same} AND NOT ({shape.same_key('t', 'r')})"
-        f" WHERE {chosen} LIMIT 1",
+        connection, f"SELECT 1 FROM {name} r JOIN {shape.table.sql} t ON {another} WHERE {chosen} LIMIT 1"
     ):
-        raise psycopg.errors.UniqueViolation(f"{shape.name}: {', '.join(unique)}")
+        raise psycopg.errors.UniqueViolation(f"{shape.name}: {unique}")
 
 
 def _columns(shape: Shape, row: str) -> str:
@@ -185,7 +181,7 @@ def _from_source(
     name: str,
     found: Sequence[Orphan],
 ) -> None:
-    """The row of the child's own site; it must hold it, since the child is there."""
+    """The row of the child's own site; it must hold it, since the child is there. Several values may name one row."""
     wanted = sorted({each.values for each in found})
     if not wanted:
         return
@@ -202,11 +198,12 @@ def _from_source(
         for row in held:
             copy.write_row(row)
     names = ", ".join(column.sql for column in shape.columns)
-    values = ", ".join(f"(x.image ->> {literal(c.name)})::{c.type.sql}" for c in shape.columns)
+    values = ", ".join(f"(x.image ->> {literal(c.name)})::{c.type.sql} AS {c.sql}" for c in shape.columns)
     run(
         connection,
-        f"INSERT INTO {name} ({names}, concord_vector, concord_whole) SELECT {values}, x.vector, false"
-        f" FROM pg_temp.{stored} x",
+        f"INSERT INTO {name} ({names}, concord_vector, concord_whole)"
+        f" SELECT DISTINCT ON ({shape.keys_of('r')}) r.*, false"
+        f" FROM (SELECT {values}, x.vector FROM pg_temp.{stored} x) r",
     )
     _refuse_future(connection, job, shape, name)
 
@@ -231,7 +228,8 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
     shapes = {each.table.name: each for each in (shape, child) if each is not None}
     rule = rule_identity.of_foreign_key(foreign_key, shapes)
     reason = f"{foreign_key.name}: {foreign_key.child} refers to the row, which is brought back"
-    one = f"(SELECT vals, min(key) AS key FROM {listed} GROUP BY vals) o"
+    needed = f"{name} r JOIN {listed} o ON {references.refers_to(shape, foreign_key, 'r', 'o.vals')}"
+    one = f"(SELECT r.concord_key, min(o.key) AS key FROM {needed} GROUP BY 1) o"
     need, version = "", f"{losers.nobody('w', deleted=False)}, NULL::jsonb AS w_image"
     if child is not None:
         texts = [f"(o.key::jsonb ->> {place})::{c.type.sql}" for place, c in enumerate(child.key)]
@@ -245,7 +243,7 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
         f" to_jsonb(ARRAY[{', '.join(shape.canonical_key('r'))}]::text[]) AS key, 'foreign_key' AS resolver,"
         f" {literal(reason)} AS reason, {by}, {version}, {losers.present('l', 'p', deleted=True)},"
         f" CASE WHEN {there} THEN {shape.image('t')} END AS l_image"
-        f" FROM {name} r JOIN {one} ON {references.refers_to(shape, foreign_key, 'r', 'o.vals')}"
+        f" FROM {name} r JOIN {one} ON o.concord_key = r.concord_key"
         f" LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 'r')}"
         f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 'r')}{need}"
     )

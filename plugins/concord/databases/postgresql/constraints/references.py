@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql.constraints import former
-from concord.databases.postgresql.facts.catalogue import ForeignKey
 from concord.databases.postgresql.facts.connection import Connection, rows, run
+from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.facts.types import written
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
@@ -37,12 +37,6 @@ def sql_name(name: TableName) -> str:
     return qualified(name.schema_name, name.name)
 
 
-def matches(left: str, left_columns: Sequence[str], right: str, right_columns: Sequence[str]) -> str:
-    """The columns of two rows are equal, one by one."""
-    pairs = zip(left_columns, right_columns, strict=True)
-    return " AND ".join(f"{left}.{quote(ours)} = {right}.{quote(theirs)}" for ours, theirs in pairs)
-
-
 def key_text(shape: Shape, row: str) -> str:
     """A row's own key as an orphan tells it."""
     texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in shape.key)
@@ -61,8 +55,7 @@ def lock_parents(connection: Connection, foreign_key: ForeignKey, children: str)
     run(
         connection,
         f"SELECT count(*) FROM (SELECT 1 FROM (SELECT DISTINCT {referred} FROM {children}) w"
-        f" JOIN {sql_name(foreign_key.parent)} p"
-        f" ON {matches('p', foreign_key.referenced, 'w', foreign_key.columns)} FOR KEY SHARE OF p) x",
+        f" JOIN {sql_name(foreign_key.parent)} p ON {foreign_key.refers('p', 'w')} FOR KEY SHARE OF p) x",
     )
 
 
@@ -80,12 +73,11 @@ def find(
     """
     given = " AND ".join(f"c.{quote(name)} IS NOT NULL" for name in foreign_key.columns)
     values = ", ".join(f"{_exact(child, name)}" for name in foreign_key.columns)
-    there = matches("p", foreign_key.referenced, "c", foreign_key.columns)
+    there = foreign_key.refers("p", "c")
     key = key_text(child, "c") if child else "''::text"
     lost, known = "false", "false"
     if parent is not None:
-        same = matches("f", foreign_key.referenced, "c", foreign_key.columns)
-        before = f"EXISTS (SELECT 1 FROM {former.relation(parent)} f WHERE {same} AND"
+        before = f"EXISTS (SELECT 1 FROM {former.relation(parent)} f WHERE {foreign_key.refers('f', 'c')} AND"
         lost, known = f"{before} f.concord_lost)", f"{before} NOT f.concord_lost)"
     found = rows(
         connection,
@@ -106,15 +98,23 @@ def that_referred(foreign_key: ForeignKey, parent: Shape) -> str:
     referred = ", ".join(f"f.{quote(name)}" for name in foreign_key.referenced)
     return (
         f"(SELECT DISTINCT {referred} FROM {former.relation(parent)} f) f JOIN {sql_name(foreign_key.child)} c"
-        f" ON {matches('f', foreign_key.referenced, 'c', foreign_key.columns)}"
+        f" ON {foreign_key.refers('f', 'c')}"
     )
 
 
+def _at_site_of(shape: Shape, foreign_key: ForeignKey) -> ForeignKey:
+    """The foreign key with the operators of the parent's site: an extension may be in another schema there."""
+    alike = (key for key in shape.table.referring if key.referenced == foreign_key.referenced)
+    return next(alike, foreign_key)
+
+
 def refers_to(shape: Shape, foreign_key: ForeignKey, row: str, texts: str) -> str:
-    """Condition: `row` is the parent that an orphan's values name."""
+    """Condition: `row` is the parent, at the site of `shape`, that an orphan's values name."""
+    columns = [shape.table.column(name) for name in foreign_key.referenced]
+    compared_at = _at_site_of(shape, foreign_key).among_parents
     return " AND ".join(
-        f"{row}.{shape.table.column(name).sql} = ({texts}::jsonb ->> {place})::{shape.table.column(name).type.sql}"
-        for place, name in enumerate(foreign_key.referenced)
+        compared.sql(f"{row}.{column.sql}", f"({texts}::jsonb ->> {place})::{column.type.sql}")
+        for place, (compared, column) in enumerate(zip(compared_at, columns, strict=True))
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.constraints.unique_rules import UniqueRule
-from concord.databases.postgresql.facts.catalogue import ForeignKey
+from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.rows.shape import Shape
 from concord.tables.manipulation import AnyOperation
 from concord.tables.replication_set import TableName
@@ -18,7 +18,8 @@ def of_unique(rule: UniqueRule, shape: Shape) -> str:
     """Its columns, in whatever order; and what else tells two rules on the same columns apart."""
     own, others = set(), set()
     names = {spelled: name for name in rule.columns for spelled in (name, quote(name))}
-    for part, operator in zip(rule.parts, rule.operators, strict=True):
+    for part, compared in zip(rule.parts, rule.comparisons, strict=True):
+        operator = f"OPERATOR({'.'.join(compared.operator)})" if rule.excludes else "="
         if part in names and operator == "=":
             own.add(names[part])
         else:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints.references import refers_to, shown
-from concord.databases.postgresql.facts.catalogue import ForeignKey, read_tables
+from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import connect, rows
+from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated

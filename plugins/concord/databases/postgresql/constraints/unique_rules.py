@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import quote
+from concord.databases.postgresql.facts.comparison import EQUALS, Comparison, comparison_of, of_index
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.rules.unique_rule import Rule
 
 _RULES = """
-SELECT c.relname, i.indimmediate, i.indnullsnotdistinct, pg_get_expr(i.indpred, i.indrelid),
+SELECT c.relname, i.indimmediate, i.indnullsnotdistinct, i.indisexclusion,
+       NOT EXISTS (SELECT 1 FROM pg_collation l WHERE l.oid = ANY (i.indcollation) AND NOT l.collisdeterministic),
+       pg_get_expr(i.indpred, i.indrelid),
        array(SELECT pg_get_indexdef(i.indexrelid, k, true) FROM generate_series(1, i.indnkeyatts) k ORDER BY k),
-       coalesce((SELECT array(SELECT format('OPERATOR(%I.%s)', n.nspname, o.oprname)
-                                FROM unnest(x.conexclop) WITH ORDINALITY u (oid, place)
-                                JOIN pg_operator o ON o.oid = u.oid JOIN pg_namespace n ON n.oid = o.oprnamespace
-                               ORDER BY u.place)
-                   FROM pg_constraint x WHERE x.conindid = i.indexrelid AND x.contype = 'x'),
-                array_fill('='::text, ARRAY[i.indnkeyatts::int])),
+       {compared},
        array(SELECT a.attname::text FROM pg_attribute a
               WHERE a.attrelid = i.indrelid AND a.attnum > 0
                 AND (a.attnum = ANY (i.indkey::int2[])
@@ -39,9 +37,11 @@ class UniqueRule:
     name: str
     immediate: bool  #: False: checked by a trigger, which replica role silences
     nulls_collide: bool
+    excludes: bool  #: it names operators of its own
+    exact: bool  #: under no collation of its own are unequal texts equal
     predicate: str | None
     parts: tuple[str, ...]  #: expressions over the table's own columns, by their bare names
-    operators: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
     columns: tuple[str, ...]  #: every column that parts or predicate name
 
     @property
@@ -56,10 +56,8 @@ class UniqueRule:
 
     def meets(self, row: str) -> str:
         """SQL on one row: does it collide with the values of `row`?"""
-        if self.nulls_collide:
-            return " AND ".join(f"({p}) IS NOT DISTINCT FROM {row}.u{n}" for n, p in enumerate(self.parts))
-        pairs = enumerate(zip(self.parts, self.operators, strict=True))
-        return " AND ".join(f"({part}) {operator} {row}.u{place}" for place, (part, operator) in pairs)
+        pairs = enumerate(zip(self.parts, self.comparisons, strict=True))
+        return " AND ".join(compared.sql(f"({part})", f"{row}.u{place}") for place, (part, compared) in pairs)
 
     def decided(self, shape: Shape, identity: str) -> Rule:
         """The loser's sacrifice: the last column that may be NULL and is not of the key; else the row goes."""
@@ -81,9 +79,19 @@ def _may_be_null(shape: Shape, name: str) -> bool:
 def read(connection: Connection, shape: Shape) -> list[UniqueRule]:
     """The rules by which rows of different keys can collide, and of which a link sees every column."""
     found = [
-        UniqueRule(name, immediate, nulls, predicate, tuple(parts), tuple(operators), tuple(columns))
-        for name, immediate, nulls, predicate, parts, operators, columns in rows(
-            connection, _RULES.format(oid=shape.table.oid)
+        UniqueRule(
+            name,
+            immediate,
+            nulls,
+            excludes,
+            exact,
+            predicate,
+            tuple(parts),
+            tuple(map(comparison_of, compared)),
+            tuple(columns),
+        )
+        for name, immediate, nulls, excludes, exact, predicate, parts, compared, columns in rows(
+            connection, _RULES.format(oid=shape.table.oid, compared=of_index())
         )
     ]
     return [
@@ -96,5 +104,5 @@ def read(connection: Connection, shape: Shape) -> list[UniqueRule]:
 def _is_key(rule: UniqueRule, key: Sequence[str]) -> bool:
     """Rows of different keys never meet in the key's own index."""
     plain = {name for name in rule.columns if any(part in (name, quote(name)) for part in rule.parts)}
-    equal = set(rule.operators) == {"="}
+    equal = rule.exact and all(compared.operator == EQUALS for compared in rule.comparisons)
     return equal and rule.predicate is None and len(plain) == len(rule.parts) and plain >= set(key)

@@ -84,15 +84,18 @@ def _create(shape: Shape, name: str) -> str:
 def _take_stock(connection: Connection, judged: Judged) -> None:
     """The rows that will be written, typed; and every key that will be written or deleted: its present row goes."""
     shape = judged.staged.shape
-    typed = ", ".join(f"{c.type.incoming(f's.{c.sql}')} AS {c.sql}" for c in shape.columns)
+    typed = ", ".join(c.type.incoming(f"s.{c.sql}") for c in shape.columns)
     version = ", ".join(f"s.concord_{name}" for name in _VERSION)
     taken, arriving = _temp(shape, "taken"), _temp(shape, "arriving")
     run(
         connection,
         *ANY_PLAN,
         f"{_create(shape, 'taken')} ON COMMIT DROP AS SELECT {shape.keys_of('s')} FROM {judged.winners} s",
-        f"{_create(shape, 'arriving')} ON COMMIT DROP AS"
-        f" SELECT {_key_text(shape, 's')} AS concord_key, {typed}, {version} FROM {judged.winners} s"
+        # The columns have the table's collations: an index on an expression is evaluated under these.
+        f"{_create(shape, 'arriving')} ON COMMIT DROP AS SELECT {_key_text(shape, 't')} AS concord_key,"
+        f" {', '.join(f't.{c.sql}' for c in shape.columns)}, {version}"
+        f" FROM {shape.table.sql} t, {judged.winners} s WITH NO DATA",
+        f"INSERT INTO {arriving} SELECT {_key_text(shape, 's')}, {typed}, {version} FROM {judged.winners} s"
         " WHERE NOT s.concord_gone",
         f"CREATE INDEX ON {taken} ({', '.join(column.sql for column in shape.key)})",
         f"CREATE INDEX ON {arriving} (concord_key)",

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from concord.databases.contract.quoting import quote
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.keys import UniqueKey
 from concord.databases.postgresql.write.judged import Judged
 from concord.messages.errors import ConstraintViolated
 from concord.tables.replication_set import TableName
@@ -23,20 +23,19 @@ def verify(connection: Connection, judged: Sequence[Judged], site: str) -> None:
             _verify_unique(connection, each, unique, site)
 
 
-def _verify_unique(connection: Connection, judged: Judged, unique: Sequence[str], site: str) -> None:
+def _verify_unique(connection: Connection, judged: Judged, unique: UniqueKey, site: str) -> None:
     """A deferrable unique constraint is checked by a trigger that replica role silences."""
     shape = judged.staged.shape
-    same = " AND ".join(f"a.{quote(name)} = b.{quote(name)}" for name in unique)
     twice = rows(
         connection,
         f"SELECT {', '.join(shape.canonical_key('a'))} FROM {judged.staged.typed} s"
-        f" JOIN {shape.table.sql} a ON {shape.same_key('a', 's')} JOIN {shape.table.sql} b ON {same}"
+        f" JOIN {shape.table.sql} a ON {shape.same_key('a', 's')} JOIN {shape.table.sql} b ON {unique.same('a', 'b')}"
         f" WHERE NOT ({shape.same_key('a', 'b')}) ORDER BY 1 LIMIT 1",
     )
     for key in twice:
         row = "" if shape.key_is_private else f", one of them {', '.join(key)},"
         raise ConstraintViolated(
-            f"{site}: two rows of {shape.name}{row} would have the same unique ({', '.join(unique)}): two sites used"
+            f"{site}: two rows of {shape.name}{row} would have the same unique {unique}: two sites used"
             " one value. Change one of the rows; nothing was written"
         )
 

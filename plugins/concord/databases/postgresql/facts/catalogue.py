@@ -15,7 +15,9 @@ from psycopg.rows import dict_row
 
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql.facts.catalogue_queries import queries, types_query
+from concord.databases.postgresql.facts.comparison import comparison_of
 from concord.databases.postgresql.facts.connection import answers
+from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey, foreign_key_of
 from concord.databases.postgresql.facts.types import ColumnType
 from concord.tables.replication_set import TableName
 
@@ -50,20 +52,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignKey:
-    """One foreign key, seen from the table that refers."""
-
-    name: str
-    child: TableName
-    columns: tuple[str, ...]
-    parent: TableName
-    referenced: tuple[str, ...]
-    on_delete: str = "a"  #: pg_constraint.confdeltype
-    set_columns: tuple[str, ...] = ()  #: those that ON DELETE SET NULL names; empty is all of them
-    match_full: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """One replicated table as it stands in one site's catalogue."""
 
@@ -80,7 +68,7 @@ class Table:
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...]
     unique_keys: tuple[tuple[str, ...], ...]  #: of valid, complete, immediate, not deferrable unique indexes
-    deferrable_unique: tuple[tuple[str, ...], ...]
+    deferrable_unique: tuple[UniqueKey, ...]
     exclusions_deferrable: tuple[str, ...]
     foreign_keys: tuple[ForeignKey, ...]  #: of this table to its parents
     referring: tuple[ForeignKey, ...]  #: of other tables (or itself) to this one
@@ -88,6 +76,7 @@ class Table:
         str, str
     ]  #: Concord's triggers: name → definition, how it is enabled, hash of its function
     sequences: tuple[TableName, ...]  #: those that feed its columns; empty where they were not read
+    compared_in: frozenset[str] = frozenset()  #: schemas of what its keys are compared by, but for pg_catalog
 
     @property
     def sql(self) -> str:
@@ -188,6 +177,7 @@ def _table(
     complete = [each for each in head["indexes"] if each["complete"] and names.keys() >= {*each["columns"]}]
     unique = [(index, tuple(names[place] for place in index["columns"])) for index in complete]
     primary = [of for index, of in unique if index["primary"] and index["immediate"]]
+    foreign, referring = tuple(map(foreign_key_of, own)), tuple(map(foreign_key_of, others))
     return Table(
         name=TableName(schema_name=head["schema_name"], name=head["name"]),
         oid=head["oid"],
@@ -200,13 +190,32 @@ def _table(
         columns=tuple(columns),
         primary_key=primary[0] if primary else (),
         unique_keys=tuple(of for index, of in unique if index["immediate"]),
-        deferrable_unique=tuple(of for index, of in unique if not index["immediate"]),
+        deferrable_unique=tuple(
+            UniqueKey(of, tuple(map(comparison_of, index["comparisons"])))
+            for index, of in unique
+            if not index["immediate"]
+        ),
         exclusions_deferrable=tuple(head["exclusions_deferrable"]),
-        foreign_keys=tuple(map(_foreign_key, own)),
-        referring=tuple(map(_foreign_key, others)),
+        foreign_keys=foreign,
+        referring=referring,
         triggers=head["triggers"],
         sequences=tuple(TableName(schema_name=row["schema_name"], name=row["name"]) for row in sequences),
+        compared_in=_compared_in(head["indexes"], (*foreign, *referring), referring, columns),
     )
+
+
+def _compared_in(
+    indexes: Sequence[Row],
+    keys: Sequence[ForeignKey],
+    referring: Sequence[ForeignKey],
+    columns: Sequence[Column],
+) -> frozenset[str]:
+    """Referenced columns are also read as text, and cast to their types."""
+    compared = [comparison_of(each) for index in indexes for each in index["comparisons"]]
+    compared += [each for key in keys for each in (*key.comparisons, *key.among_parents)]
+    referred = {name for key in referring for name in key.referenced}
+    types = {column.type_schema for column in columns if column.name in referred}
+    return frozenset(types.union(*(each.schemas for each in compared)) - {"pg_catalog"})
 
 
 def _column(row: Row, types: Mapping[int, Row]) -> Column:
@@ -246,21 +255,3 @@ def _plain(row: Row) -> Row:
     if row["element"] is None:
         return {"kind": "b", "chain": row["named"], "root": row["named"], "casts": ()}
     return {"kind": "a", "chain": f"{row['named']}/{row['element']}", "root": row["element"], "casts": ()}
-
-
-def _foreign_key(row: Row) -> ForeignKey:
-    child, parent = row["child"], row["parent"]
-    return ForeignKey(
-        name=row["name"],
-        child=TableName(schema_name=child["schema_name"], name=child["name"]),
-        columns=_named(child, row["columns"]),
-        parent=TableName(schema_name=parent["schema_name"], name=parent["name"]),
-        referenced=_named(parent, row["referenced"]),
-        on_delete=row["on_delete"],
-        set_columns=_named(child, row["set_columns"] or ()),
-        match_full=row["match_full"],
-    )
-
-
-def _named(end: Row, places: Sequence[int]) -> tuple[str, ...]:
-    return tuple(end["columns"][str(place)] for place in places)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import comparison
 from concord.tables.replication_set import TableName
 
 #: Condition on a function `f`: it came with PostgreSQL, which also makes some for each range type, or with an extension
@@ -103,7 +104,8 @@ SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relk
        EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = c.oid OR inhparent = c.oid) AS inherits,
        array(SELECT json_build_object('primary', i.indisprimary, 'immediate', i.indimmediate,
                       'complete', i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL,
-                      'columns', (i.indkey::int2[])[0:i.indnkeyatts - 1])
+                      'columns', (i.indkey::int2[])[0:i.indnkeyatts - 1],
+                      'comparisons', {comparison.of_index()})
                FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) AS indexes,
        array(SELECT k.conname::text FROM pg_constraint k
               WHERE k.conrelid = c.oid AND k.contype = 'x' AND k.condeferrable) AS exclusions_deferrable,
@@ -121,10 +123,19 @@ def _end(table: str, columns: str) -> str:
           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = {table})"""
 
 
+def _compared(operators: str, right: str) -> str:
+    """Of the foreign key `k`, column by column: a value of the parent's on the left; it has the collation."""
+    one = comparison.described(f"{operators}[u.n]", "p.attcollation", "p.atttypid", f"{right}.atttypid")
+    return f"""array(SELECT {one} FROM generate_subscripts(k.conkey, 1) u (n)
+          JOIN pg_attribute c ON (c.attrelid, c.attnum) = (k.conrelid, k.conkey[u.n])
+          JOIN pg_attribute p ON (p.attrelid, p.attnum) = (k.confrelid, k.confkey[u.n]) ORDER BY u.n)"""
+
+
 _FOREIGN_KEYS = f"""
 SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint AS parent_oid,
        {_end("k.conrelid", "k.conkey")} AS child, {_end("k.confrelid", "k.confkey")} AS parent,
        k.conkey AS columns, k.confkey AS referenced, k.confdelsetcols AS set_columns,
+       {_compared("k.conpfeqop", "c")} AS comparisons, {_compared("k.conppeqop", "p")} AS among_parents,
        k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full
   FROM pg_constraint k
  WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY ({{oids}}) OR k.confrelid = ANY ({{oids}}))

@@ -3,11 +3,13 @@ come after their children (rule 13)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from concord.databases.contract.quoting import literal, qualified, quote
-from concord.databases.postgresql.facts.catalogue import ForeignKey
+from concord.databases.postgresql.constraints.references import refers_to
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import RowError
@@ -46,19 +48,15 @@ def _orphans(
 ) -> Iterator[RowError]:
     columns = [quote(name) for name in foreign_key.columns]
     given = " AND ".join(f"c.{column} IS NOT NULL" for column in columns)
-    same = " AND ".join(
-        f"p.{quote(theirs)} = c.{quote(ours)}"
-        for ours, theirs in zip(foreign_key.columns, foreign_key.referenced, strict=True)
-    )
     texts = [shape.table.column(name).type.exact(f"c.{quote(name)}") for name in foreign_key.columns]
     key = ", ".join(column.type.exact(f"c.{column.sql}") for column in shape.key)
     orphans = rows(
         end.connection,
         f"SELECT ARRAY[{key}], ARRAY[{', '.join(texts)}] FROM {shape.table.sql} c WHERE {given} AND NOT EXISTS"
-        f" (SELECT 1 FROM {_sql(foreign_key.parent)} p WHERE {same})",
+        f" (SELECT 1 FROM {_sql(foreign_key.parent)} p WHERE {foreign_key.refers('p', 'c')})",
     )
-    coming = _at_other_site(parent, foreign_key, {tuple(values) for _, values in orphans})
-    lost = [(key, values) for key, values in orphans if tuple(values) not in coming]
+    coming = _at_other_site(parent, foreign_key, {json.dumps(values) for _, values in orphans})
+    lost = [(key, values) for key, values in orphans if json.dumps(values) not in coming]
     for key_texts, values in lost[: max(0, most)]:
         yield RowError(
             site=end.access.name,
@@ -71,44 +69,42 @@ def _orphans(
 
 
 def _at_other_site(
-    parent: tuple[Connection, Shape] | None, foreign_key: ForeignKey, wanted: set[tuple[str, ...]]
-) -> Mapping[tuple[str, ...], bool]:
-    """Which parents the other site holds."""
+    parent: tuple[Connection, Shape] | None, foreign_key: ForeignKey, wanted: set[str]
+) -> set[str]:
+    """The wanted values, each a JSON array, of which the other site holds the parent."""
     if parent is None or not wanted:
-        return {}
+        return set()
     connection, shape = parent
     known = {column.name for column in shape.table.columns}
     if not set(foreign_key.referenced) <= known:
-        return {}
-    columns = [shape.table.column(name) for name in foreign_key.referenced]
-    listed = ", ".join(
-        "(" + ", ".join(f"{literal(t)}::{c.type.sql}" for t, c in zip(texts, columns, strict=True)) + ")"
-        for texts in wanted
-    )
-    texts = ", ".join(column.type.exact(f"p.{column.sql}") for column in columns)
+        return set()
+    listed = f"unnest(ARRAY[{', '.join(map(literal, sorted(wanted)))}]) w (vals)"
+    same = refers_to(shape, foreign_key, "p", "w.vals")
     found = rows(
         connection,
-        f"SELECT {texts} FROM {shape.table.sql} p WHERE ({', '.join(f'p.{c.sql}' for c in columns)}) IN ({listed})",
+        f"SELECT w.vals FROM {listed} WHERE EXISTS (SELECT 1 FROM {shape.table.sql} p WHERE {same})",
     )
-    return {tuple(each): True for each in found}
+    return {values for (values,) in found}
 
 
-def _twice(end: End, shape: Shape, unique: Sequence[str], most: int) -> Iterator[RowError]:
-    columns = ", ".join(quote(name) for name in unique)
-    given = " AND ".join(f"{quote(name)} IS NOT NULL" for name in unique)
-    texts = ", ".join(shape.table.column(name).type.exact(quote(name)) for name in unique)
+def _twice(end: End, shape: Shape, unique: UniqueKey, most: int) -> Iterator[RowError]:
+    """GROUP BY compares as a constraint's index does: by the equality of the type, wherever that is defined."""
+    columns = ", ".join(quote(name) for name in unique.columns)
+    counted = zip(unique.columns, unique.comparisons, strict=True)
+    given = " AND ".join(f"{quote(name)} IS NOT NULL" for name, each in counted if not each.nulls_meet)
+    texts = ", ".join(shape.table.column(name).type.exact(quote(name)) for name in unique.columns)
     found = rows(
         end.connection,
-        f"SELECT ARRAY[{texts}] FROM {shape.table.sql} WHERE {given} GROUP BY {columns} HAVING count(*) > 1"
+        f"SELECT ARRAY[{texts}] FROM {shape.table.sql} WHERE {given or 'true'} GROUP BY {columns} HAVING count(*) > 1"
         f" LIMIT {max(0, most)}",
     )
     for (values,) in found:
-        reason = f"the same value twice in its unique ({', '.join(unique)})"
+        reason = f"the same value twice in its unique {unique}"
         yield RowError(
             site=end.access.name,
             table=shape.name,
             key=tuple(values),
-            private=not shape.private.isdisjoint(unique),
+            private=not shape.private.isdisjoint(unique.columns),
             reason=reason,
         )
 

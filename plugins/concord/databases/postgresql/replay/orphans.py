@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.entries.staging import ReplicatedTable
-from concord.databases.postgresql.facts.catalogue import ForeignKey
+from concord.databases.postgresql.facts.comparison import Comparison
+from concord.databases.postgresql.facts.keys import ForeignKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,21 @@ class Reference:
     def kept(self, row: str) -> list[str]:
         return [self.parent.new(row, name) for name in self.key.referenced]
 
-    def parent_is(self, values: Sequence[str]) -> str:
-        return _same("p", self.key.referenced, values)
+    def parent_is(self, wanted: Sequence[str]) -> str:
+        """The parent `p` is the one to which values of a child refer."""
+        return _met(self.key.comparisons, [f"p.{quote(name)}" for name in self.key.referenced], wanted)
 
-    def child_has(self, values: Sequence[str]) -> str:
-        return _same("t", self.key.columns, values)
+    def parent_has(self, left: Sequence[str]) -> str:
+        """The parent `p` has the values that a row of its table has given up."""
+        return _met(self.key.among_parents, [f"p.{quote(name)}" for name in self.key.referenced], left)
+
+    def child_has(self, left: Sequence[str]) -> str:
+        """The child `t` refers to such values."""
+        return _met(self.key.comparisons, left, [f"t.{quote(name)}" for name in self.key.columns])
+
+
+def _met(compared: Sequence[Comparison], parent: Sequence[str], other: Sequence[str]) -> str:
+    return " AND ".join(each.sql(*values) for each, *values in zip(compared, parent, other, strict=True))
 
 
 def _same(row: str, columns: Sequence[str], values: Sequence[str]) -> str:
@@ -75,7 +86,7 @@ def _of_child(table: ReplicatedTable, found: Sequence[Reference], row: str) -> I
 def _of_parent(table: ReplicatedTable, found: Sequence[Reference], row: str) -> Iterator[str]:
     for each in (one for one in found if one.parent.place == table.place):
         left, kept = each.left(row), each.kept(row)
-        moved = f"({', '.join(left)}) IS DISTINCT FROM ({', '.join(kept)})"
+        moved = f"record_image_ne(ROW({', '.join(left)}), ROW({', '.join(kept)}))"
         yield f"""
         IF r.operation = 'D' OR (r.operation = 'U' AND {moved}) THEN
           PERFORM FROM {each.child.table.sql} t WHERE {each.child_has(left)} LIMIT 1;
@@ -109,6 +120,6 @@ def _refused(each: Reference, sqlstate: str) -> str:
             WHERE {mine} AND s.operation IN ('I', 'U') AND {refers} AND {missing} {each.parent_is(of_child)});
           IF NOT FOUND THEN
             PERFORM FROM {each.parent.staged} s JOIN {each.child.table.sql} t ON {each.child_has(each.left("s"))}
-              WHERE {mine} AND s.operation IN ('U', 'D') AND {missing} {each.parent_is(each.left("s"))});
+              WHERE {mine} AND s.operation IN ('U', 'D') AND {missing} {each.parent_has(each.left("s"))});
           END IF;
           IF FOUND THEN RAISE EXCEPTION {said} USING ERRCODE = '{sqlstate}'; END IF;"""

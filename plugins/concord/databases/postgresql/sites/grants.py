@@ -101,6 +101,7 @@ def of_table(
     for name in (_parts(table.name), own):
         yield Grant(logins.applier, ("SELECT", "INSERT", "UPDATE", "DELETE"), Kind.TABLE, name)
     yield from of_types(table.sent, logins.applier)
+    yield from (usage(role, schema) for role in logins.both for schema in sorted(table.compared_in))
     yield from _of_outside_children(table, inside, logins.applier)
     yield from of_numbers(wanted, table, logins.applier)
 

@@ -102,7 +102,7 @@ def _unfit(table: Table) -> Iterator[str]:
     for key in table.referring:
         yield f"is referred to by {key.child} ({key.name}); its rows come and go with the source: drop the constraint"
     for unique in table.deferrable_unique:
-        yield f"has a deferrable unique constraint ({', '.join(unique)}); make it NOT DEFERRABLE"
+        yield f"has a deferrable unique constraint {unique}; make it NOT DEFERRABLE"
 
 
 def target_statements(ends: Ends, applier: str) -> Iterator[str]:

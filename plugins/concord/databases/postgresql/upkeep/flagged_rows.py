@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from concord.databases.contract.quoting import qualified, quote
-from concord.databases.postgresql.facts.catalogue import ForeignKey
+from concord.databases.contract.quoting import qualified
 from concord.databases.postgresql.facts.connection import Connection, run
+from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 
@@ -19,9 +19,8 @@ def that_stay(shape: Shape) -> str:
 
 
 def _referred(foreign_key: ForeignKey) -> str:
-    pairs = zip(foreign_key.columns, foreign_key.referenced, strict=True)
-    same = " AND ".join(f"c.{quote(ours)} = t.{quote(theirs)}" for ours, theirs in pairs)
-    return f"EXISTS (SELECT 1 FROM {qualified(foreign_key.child.schema_name, foreign_key.child.name)} c WHERE {same})"
+    child = qualified(foreign_key.child.schema_name, foreign_key.child.name)
+    return f"EXISTS (SELECT 1 FROM {child} c WHERE {foreign_key.refers('t', 'c')})"
 
 
 def lock(connection: Connection, shape: Shape) -> None:
