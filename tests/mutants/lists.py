@@ -19,6 +19,7 @@ from tests.mutants.planted.queued import QUEUED
 from tests.mutants.planted.replay import REPLAY
 from tests.mutants.planted.replication import REPLICATION
 from tests.mutants.planted.security import SECURITY
+from tests.mutants.planted.sessions import SESSIONS
 from tests.mutants.planted.spark import SPARK
 from tests.mutants.planted.transmission import TRANSMISSION
 from tests.mutants.planted.two_forms import TWO_FORMS
@@ -49,6 +50,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "queued": QUEUED,
     "hooks": HOOKS,
     "security": SECURITY,
+    "sessions": SESSIONS,
 }
 
 

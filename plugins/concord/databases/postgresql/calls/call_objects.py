@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, qualified
 from concord.databases.postgresql.calls.signature import given, question, statement
-from concord.databases.postgresql.facts.connection import PINNED, Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.session import PINNED
 from concord.tables.replication_set import TableName
 
 TABLE = TableName(schema_name="concord", name="call")

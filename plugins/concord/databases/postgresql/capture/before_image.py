@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.facts.connection import PINNED
+from concord.databases.postgresql.facts.session import PINNED
 
 #: Of the shadow table: the row as texts, and the (dot, vector) under which it stood.
 COLUMNS = ("base_row", "base_version")

@@ -15,7 +15,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.compare.hashed import bucket, key_values, place, row_image
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.facts.connection import UNHURRIED
+from concord.databases.postgresql.facts.session import PIN
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.databases.postgresql.rows.row_keys import key_text, listed, listed_key
 from concord.databases.postgresql.rows.shape import Shape
@@ -33,7 +33,7 @@ SCAN_SETTINGS = (
     "SET LOCAL enable_sort = off",
     "SET LOCAL max_parallel_workers_per_gather = 0",  # a site is read by as many connections as it allows (S0-45)
     "SET LOCAL cursor_tuple_fraction = 1",
-    UNHURRIED,
+    PIN,
 )
 
 

@@ -1,8 +1,7 @@
-"""Connections to a site, every setting pinned that could change how a value reads or when we wait (F20)."""
+"""Connections to a site, and statements on them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -15,12 +14,11 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg.types.json import set_json_loads
 
-from concord.databases.contract.quoting import quote
-from concord.databases.postgresql.facts import open_connections, ownership
+from concord.databases.postgresql.facts import open_connections, session
 from concord.databases.postgresql.facts.any_json import parse_json
+from concord.databases.postgresql.facts.login_errors import could_not_connect
 from concord.databases.postgresql.facts.refusal import told
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
-from concord.messages.connection_words import one_sentence
 from concord.messages.errors import (
     ConcordError,
     ConnectionRefused,
@@ -32,41 +30,8 @@ from concord.messages.errors import (
 Connection = psycopg.Connection[Any]
 T = TypeVar("T")
 
-PINNED = {
-    "TimeZone": "UTC",
-    "DateStyle": "ISO,YMD",
-    "IntervalStyle": "postgres",
-    "bytea_output": "hex",
-    "extra_float_digits": "1",
-    "xmloption": "content",
-    "standard_conforming_strings": "on",
-    "search_path": "",
-    "client_min_messages": "warning",
-    # A role's own defaults must not change what we rely on, or end what takes long.
-    "default_transaction_isolation": "read committed",
-    "default_transaction_read_only": "off",
-    "idle_in_transaction_session_timeout": "0",
-    "idle_session_timeout": "0",
-    "statement_timeout": "0",
-    "lock_timeout": "0",
-    "array_nulls": "on",
-    "quote_all_identifiers": "off",
-    "row_security": "off",  # rows hidden by a policy become an error, never a mass delete (F94)
-    "jit": "off",  # compiling costs more than our statements gain
-}
-
-
 #: Where PostgreSQL refuses to read rows that a policy could hide; its message is in the server's own language.
 _HIDES_ROWS = "check_enable_rls"
-
-#: PostgreSQL 17 can end long transactions; earlier versions do not know the setting, so it is asked for first.
-UNHURRIED = (
-    "SELECT set_config('transaction_timeout', '0', false)"
-    " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
-)
-
-#: The first statement of every session.
-FIRST = f"SELECT ({UNHURRIED}), ({ownership.SQUATTER})"
 
 
 def conninfo(credentials: Credentials, application: str = "concord", **settings: str) -> str:
@@ -91,13 +56,9 @@ def conninfo(credentials: Credentials, application: str = "concord", **settings:
         keepalives_interval=10,
         keepalives_count=3,
         tcp_user_timeout=120_000,
-        options=" ".join(f"-c {name}={_escaped(value)}" for name, value in {**PINNED, **settings}.items()),
+        options=session.options({**session.PINNED, **settings}),
         **{"connect_timeout": "10", "sslmode": _default_sslmode(credentials), **credentials.options},
     )
-
-
-def _escaped(value: str) -> str:
-    return re.sub(r"([\\ ])", r"\\\1", value) if value else '""'
 
 
 def _default_sslmode(credentials: Credentials) -> str:
@@ -117,21 +78,22 @@ def connect(credentials: Credentials, application: str = "concord") -> Connectio
 
 
 def log_in(login: str) -> Connection:
-    """The same with a connection string. Raises OperationalError.
-
-    Raises ConnectionRefused where one of Concord's schemas is somebody else's: objects in it would act with the rights
-    of whoever reads them.
-    """
+    """The same with a connection string. Raises OperationalError, or ConnectionRefused of `refuse_unfit`."""
     # No statement of ours has parameters, and few come twice: to prepare them would be one more round trip.
     connection = psycopg.connect(login, autocommit=True, prepare_threshold=None)
     open_connections.note(connection)
     set_json_loads(parse_json, connection)
-    _, squatter = one(connection, FIRST)
-    if squatter is not None:
-        database = connection.info.dbname
-        connection.close()
-        raise ownership.squatted(squatter, database)
+    begin_session(connection, login, session.FIRST)
     return connection
+
+
+def begin_session(connection: Connection, login: str, first: str) -> None:
+    """Pin its settings, or close it. Raises as `log_in`."""
+    try:
+        session.refuse_unfit(one(connection, first), connection.info, login)
+    except (psycopg.Error, ConnectionRefused):
+        connection.close()
+        raise
 
 
 def asked_again(at_hand: Callable[[], Connection], ask: Callable[[Connection], T]) -> T:
@@ -163,26 +125,6 @@ def connect_both(
     except BaseException:
         connection.close()
         raise
-
-
-def could_not_connect(credentials: Credentials, error: psycopg.OperationalError) -> ConcordError:
-    """Ours for a login that failed: whether mending the connection or waiting helps."""
-    said = one_sentence(str(error))
-    refused = (
-        "password authentication failed",
-        "no pg_hba.conf entry",
-        "does not exist",
-        "certificate",
-        "SSL",
-    )
-    if "CONNECT privilege" in str(error):
-        grant = f"GRANT CONNECT ON DATABASE {quote(credentials.database)} TO {quote(credentials.user)}"
-        return PrivilegeMissing(f"{said}. Run `provision`, or {grant}")
-    if any(words in said for words in refused):
-        return ConnectionRefused(f"{said}. Mend {credentials.known_as}.")
-    return SiteUnavailable(
-        f"{said}. Start that database, or mend {credentials.known_as}; the next run tries again."
-    )
 
 
 def in_our_words(error: psycopg.Error, where: str, *, private: bool = False) -> ConcordError:

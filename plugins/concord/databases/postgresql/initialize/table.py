@@ -9,7 +9,8 @@ from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Key, KeyRange, Progressed, Written
 from concord.databases.contract.quoting import literal
 from concord.databases.contract.reading import Reading
-from concord.databases.postgresql.facts.connection import UNHURRIED, conninfo
+from concord.databases.postgresql.facts.connection import conninfo
+from concord.databases.postgresql.facts.session import PIN
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.chunk import ChunkWriter, index_guarded
 from concord.databases.postgresql.initialize.key_range import (
@@ -108,7 +109,7 @@ class Passage:
         condition = unsent(state, peer) if end.access.name == state.stale else "false"
         queries = tuple(rows_query(shape, self.order, each, condition) for each in ranges)
         login = conninfo(end.access.reader, f"concord read {self.job.synchronization}")
-        return Reading(login, (UNHURRIED,), queries, f"{shape.spark_schema}, unsent boolean, agreed boolean")
+        return Reading(login, (PIN,), queries, f"{shape.spark_schema}, unsent boolean, agreed boolean")
 
     def refuse_altered(self) -> None:
         """Raises StructureChanged when one of the two tables is another one than when the initialization began."""

@@ -15,8 +15,9 @@ import psycopg
 from psycopg import pq
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts import open_connections
-from concord.databases.postgresql.facts.connection import conninfo, could_not_connect
+from concord.databases.postgresql.facts import open_connections, session
+from concord.databases.postgresql.facts.connection import begin_session, conninfo
+from concord.databases.postgresql.facts.login_errors import could_not_connect
 from concord.jobs.site import Credentials
 
 _DATA, _ALIVE, _STATUS = Struct(">cQQq"), Struct(">cQqB"), Struct(">cQQQqB")
@@ -38,9 +39,10 @@ def log_connection(
     opened = conninfo(login, application, **settings)
     try:
         connection = psycopg.connect(opened, autocommit=True, prepare_threshold=None, replication="database")
+        open_connections.note(connection)
+        begin_session(connection, opened, session.first({**session.PINNED, **settings}))
     except psycopg.OperationalError as error:
         raise could_not_connect(login, error) from None
-    open_connections.note(connection)
     with closing(connection):
         yield connection
 

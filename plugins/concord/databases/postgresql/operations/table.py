@@ -7,7 +7,7 @@ then. So a subscriber's level is one number here as well (S4-113).
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.connection import PINNED
+from concord.databases.postgresql.facts.session import PINNED
 
 #: The function runs in the user's session, whose settings say how values read.
 _SETTINGS = "".join(

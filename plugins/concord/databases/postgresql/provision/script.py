@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts.connection import PINNED
+from concord.databases.postgresql.facts.session import PINNED
 from concord.databases.postgresql.provision.admission import Admission
 
 #: As in connections of Concord's own. With another path, operators of others could stand in for PostgreSQL's.

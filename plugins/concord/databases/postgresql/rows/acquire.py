@@ -14,7 +14,8 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY
 from concord.databases.postgresql.facts.catalogue import Column
-from concord.databases.postgresql.facts.connection import UNHURRIED, Connection, answers, one, run
+from concord.databases.postgresql.facts.connection import Connection, answers, one, run
+from concord.databases.postgresql.facts.session import PIN
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 from concord.values.interval import Interval
@@ -267,7 +268,7 @@ READER_SETTINGS = (
     "SET LOCAL enable_hashjoin = off",
     "SET LOCAL enable_mergejoin = off",
     "SET LOCAL max_parallel_workers_per_gather = 0",  # a site is read by as many connections as it allows (S0-45)
-    UNHURRIED,
+    PIN,
 )
 
 
@@ -276,7 +277,7 @@ POSITION_QUERY = "SELECT pg_current_snapshot()::text"
 
 
 #: A backfill may have to look at much of a table; its plan is the database's own choice.
-BACKFILL_SETTINGS = (UNHURRIED,)
+BACKFILL_SETTINGS = (PIN,)
 
 
 def join_cut(exported: str, settings: Sequence[str] = READER_SETTINGS) -> list[str]:

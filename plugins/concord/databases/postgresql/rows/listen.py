@@ -13,16 +13,13 @@ from concord.databases.contract.arrivals import WatchedLink
 from concord.databases.contract.memory import session_of
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.notify import CHANNEL
-from concord.databases.postgresql.facts import ownership
+from concord.databases.postgresql.facts import session
 from concord.databases.postgresql.facts.any_json import parse_json
-from concord.databases.postgresql.facts.connection import (
-    FIRST,
-    conninfo,
-    could_not_connect,
-    in_our_words,
-)
+from concord.databases.postgresql.facts.connection import conninfo, in_our_words
+from concord.databases.postgresql.facts.login_errors import could_not_connect
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.jobs.site import Credentials
+from concord.messages.errors import ConnectionRefused
 
 AsyncConnection = psycopg.AsyncConnection[Any]
 
@@ -54,15 +51,18 @@ async def arrivals(
 
 
 async def _connect(login: Credentials) -> AsyncConnection:
+    opened = conninfo(login, "concord watch")
     try:
-        connection = await psycopg.AsyncConnection.connect(conninfo(login, "concord watch"), autocommit=True)
+        connection = await psycopg.AsyncConnection.connect(opened, autocommit=True)
     except psycopg.OperationalError as error:
         raise could_not_connect(login, error) from None
     set_json_loads(parse_json, connection)
-    ((_, squatter),) = await _rows(connection, FIRST)
-    if squatter is not None:
+    try:
+        (answer,) = await _rows(connection, session.FIRST)
+        await asyncio.to_thread(session.refuse_unfit, answer, connection.info, opened)
+    except (psycopg.Error, ConnectionRefused):
         await connection.close()
-        raise ownership.squatted(squatter, login.database)
+        raise
     return connection
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Table
-from concord.databases.postgresql.facts.connection import UNHURRIED, Connection, rows
+from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.session import PIN
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.snapshots.layout import Layout
@@ -93,5 +94,5 @@ def whole_cut(exported: str) -> tuple[str, ...]:
     return (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
         f"SET TRANSACTION SNAPSHOT {literal(exported)}",
-        UNHURRIED,
+        PIN,
     )
