@@ -45,5 +45,6 @@ def _exact(kind: str, column: str) -> str:
     own = (
         any(f" {kind.removesuffix('[]')} AS" in statement for statement in OWN_TYPES)
         or kind == "span_multirange"
+        or "vec" in kind
     )
     return text if own else f"{text}, record_send(ROW({column}))"

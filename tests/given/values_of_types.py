@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 #: Types of the user's own that the tables below need, at both sites.
 OWN_TYPES = (
+    "CREATE EXTENSION vector",
     'CREATE SCHEMA "Own ""Types"',
     "CREATE TYPE mood AS ENUM ('glad', 'it''s \"so\" so', 'a, b', '')",
     "CREATE TYPE \"Own \"\"Types\".\"Odd Mood\" AS ENUM ('ä', '{b}', 'NULL')",
@@ -139,6 +140,13 @@ VALUES: Mapping[str, Sequence[str]] = {
     "bit varying": ["B''", "B'1'", "repeat('10', 500)::varbit"],
     "tsvector": ["'a:1A,2B b:3 ''it''''s'''", "''", "'''back\\\\slash'' plain'"],
     "tsquery": ["'a & !b | c:AB* <2> d'", "''"],
+    "pg_lsn": ["'0/0'", "'16/B374D848'", "'FFFFFFFF/FFFFFFFF'"],
+    "xid8": ["'0'", "'18446744073709551615'"],
+    "pg_snapshot": ["'10:20:10,14,15'", "'1:1:'"],
+    "txid_snapshot": ["'10:20:10,14,15'"],
+    "vector(3)": ["'[0.1,-0,3]'", "'[1e-45,3.4028235e38,20]'"],
+    "halfvec(2)": ["'[0.1,65504]'", "'[-0,6e-8]'"],
+    "sparsevec(5)": ["'{1:0.1,3:-2}/5'", "'{}/5'"],
     "jsonpath": _texts('$."a b"[*] ? (@.x > 1.5)', "strict $"),
     "point": ["'(0.1,-0)'", "'(NaN,Infinity)'", "'(5e-324,1.7976931348623157e308)'"],
     "line": ["'{0.1,2,3}'"],

@@ -1,8 +1,9 @@
-"""Errors that let a session have other settings than Concord's, or let a person look in the wrong place."""
+"""Errors that give a session other settings than Concord's, take a type that is not exact, or name a wrong remedy."""
 
 from tests.mutants.mutant import Mutant
 
 POOLER = "tests/databases/postgresql/facts/test_pooler.py"
+TYPES = "tests/databases/postgresql/facts/test_extension_types.py"
 LOGINS = "tests/databases/postgresql/facts/test_login_errors.py"
 
 SESSIONS = (
@@ -54,6 +55,13 @@ SESSIONS = (
         "if held == before or _process(session) != before:",
         "if False:",
         f"{POOLER} -k 'shares and link'",
+    ),
+    Mutant(
+        "a type is taken whose text leaves something out",
+        "concord.databases.postgresql.facts.types:AS_TEXT",
+        '"issn13",',
+        '"issn13", "issn",',
+        f"{TYPES} -k issn",
     ),
     Mutant(
         "a server that has no room is to be started",

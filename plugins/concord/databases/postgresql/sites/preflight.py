@@ -94,7 +94,7 @@ def _key_column_problems(column: Column) -> Iterator[str]:
 def _column_problems(shadow: Shadow) -> Iterator[str]:
     for column in shadow.columns:
         if not column.type.supported:
-            yield f"has the column {column.name} of type {column.type.sql}, which does not round-trip exactly"
+            yield f"has the column {column.name} of type {column.type.sql}, {column.type.problem}"
         if column.identity == "a" and column.name not in shadow.key:
             yield f"has the column {column.name} GENERATED ALWAYS AS IDENTITY outside its key; use BY DEFAULT"
     yield from cast_problems(shadow.columns)

@@ -114,7 +114,7 @@ def source_problems(snapshot: SnapshotDefinition, relation: Table) -> Iterator[s
     held = [column for column in relation.columns if column.name in (snapshot.columns or captured)]
     for column in held:
         if not column.type.supported:
-            yield f"has the column {column.name} of type {column.type.sql}, which does not round-trip exactly"
+            yield f"has the column {column.name} of type {column.type.sql}, {column.type.problem}"
     yield from preflight.cast_problems(held)
     if snapshot.where:
         yield from row_filter.problems(snapshot.where, _column_of(relation))
