@@ -132,9 +132,12 @@ def _initialized(replication: Replication) -> ReplicationReport:
 
 def _replayed(replication: Replication) -> ReplicationReport:
     subscriber = replication.subscriber
-    replication.publisher.refuse_lost(subscriber.level())
-    validity.refuse_beyond(replication.job, replication.publisher, subscriber, replication.published)
+    # Read once: nothing that the subscriber says later moves what the publisher confirms.
     level = subscriber.level()
+    replication.publisher.refuse_lost(level)
+    level = validity.refuse_beyond(
+        replication.job, replication.publisher, subscriber, replication.published, level
+    )
     _refuse_replayed(replication, level)
     subscriber.begin()
     now = monotonic()

@@ -23,8 +23,9 @@ def keep_up(job: ReplicationJob, databases: Callable[[str], Dialect]) -> bool:
     """
     with opened(job, databases, Steps(unheard, silent)) as replication:
         ends = (job, replication.publisher, replication.subscriber, replication.published)
-        replication.publisher.refuse_lost(_level(replication))
-        confirmed = validity.keep_up(*ends, replication.publisher.end_of_log())
+        level = _level(replication)
+        replication.publisher.refuse_lost(level)
+        confirmed = validity.keep_up(*ends, level, replication.publisher.end_of_log())
         if confirmed:
             replication.publisher.forget_delivered()
         return confirmed

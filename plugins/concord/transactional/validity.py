@@ -10,31 +10,38 @@ from concord.jobs.replication import ReplicationJob
 
 
 def refuse_beyond(
-    job: ReplicationJob, publisher: PublisherEnd, subscriber: SubscriberEnd, published: Any
-) -> None:
-    """A subscriber that is near enough by its level costs no look into the log. Raises SubscriberInvalid."""
+    job: ReplicationJob, publisher: PublisherEnd, subscriber: SubscriberEnd, published: Any, level: int
+) -> int:
+    """The level from which the log is read. A subscriber that is near enough by its level costs no look into the log.
+
+    Raises SubscriberInvalid.
+    """
     if job.replication.max_delta == MaxDelta():
-        return
+        return level
     end, since = publisher.end_of_log(), subscriber.current_at()
-    behind = end.number - subscriber.level()
-    if job.replication.max_delta.exceeded(behind, None if since is None else end.at - since):
-        keep_up(job, publisher, subscriber, published, end)
+    if not job.replication.max_delta.exceeded(end.number - level, None if since is None else end.at - since):
+        return level
+    return end.number if keep_up(job, publisher, subscriber, published, level, end) else level
 
 
 def keep_up(
-    job: ReplicationJob, publisher: PublisherEnd, subscriber: SubscriberEnd, published: Any, end: LogEnd
+    job: ReplicationJob,
+    publisher: PublisherEnd,
+    subscriber: SubscriberEnd,
+    published: Any,
+    level: int,
+    end: LogEnd,
 ) -> bool:
     """Confirm the log up to its end where nothing waits in it: an idle publisher keeps no log of others.
 
     True when that was so. Else the oldest transaction decides. Raises SubscriberInvalid.
     """
-    level = subscriber.level()
     with publisher.stream(level, published) as stream:
         waiting = (each.committed_at for each in stream.batches(end.number))
         oldest = next((moment for moment in waiting if moment is not None), None)
         if oldest is None:
-            subscriber.move_level(max(level, end.number), end.at)
-            stream.confirm(max(level, end.number))
+            subscriber.move_level(end.number, end.at)
+            stream.confirm(end.number)
             return True
     if reason := job.replication.max_delta.exceeded(end.number - level, end.at - oldest):
         give_up(job, publisher, subscriber, reason)

@@ -92,7 +92,7 @@ class PublisherEnd(Protocol):
         """It ends here now."""
 
     def refuse_lost(self, level: int) -> None:
-        """Raises HistoryLost where the log no longer begins at the level."""
+        """Raises HistoryLost where the log no longer begins at the level, or has not reached it."""
 
     def stream(self, level: int, published: Any) -> AbstractContextManager[LogStream]:
         """Raises WriteContended while an older run reads."""

@@ -99,21 +99,27 @@ def confirmed(connection: Connection, slot: str) -> int | None:
 
 
 def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> None:
-    """Raises HistoryLost where the log no longer begins at the subscriber's level.
+    """Raises HistoryLost where the log does not go on at the subscriber's level.
 
-    PostgreSQL would begin later, without a word: whatever is between the two would be missing.
+    PostgreSQL would begin later, without a word: whatever is between the two would be missing. A level that the log
+    has not reached would be confirmed, and all that is written until then with it.
     """
     again = f"run the replication's initialize__{replication}"
-    found = _told(connection, slot, "confirmed_flush_lsn, wal_status")
+    found = _told(connection, slot, "confirmed_flush_lsn, wal_status, pg_current_wal_insert_lsn()")
     if not found:
         raise HistoryLost(f"{publisher}: the slot {slot} is gone, and with it the log; {again}")
-    confirmed, status = found
+    confirmed, status, end = found
     if status == "lost":
         raise HistoryLost(f"{publisher}: the log that {slot} needs was removed; {again}")
     if number(confirmed) > level:
         raise HistoryLost(
             f"{publisher}: the log was confirmed beyond the subscriber's level, as after a restore of the subscriber;"
             f" {again}"
+        )
+    if level > number(end):
+        raise HistoryLost(
+            f"{publisher}: its log has not reached the subscriber's level, as after a restore of the publisher, or"
+            f" where somebody has changed the level in concord.replay; {again}"
         )
 
 

@@ -73,8 +73,8 @@ def refuse_lost(
         )
     if level > kept.end or kept.incarnation != kept.incarnation_now:
         raise HistoryLost(
-            f"{publisher}: it is not where the subscriber's level was taken, as after a restore of the publisher;"
-            f" {again}"
+            f"{publisher}: its log has not reached the subscriber's level, as after a restore of the publisher, or"
+            f" where somebody has changed the level in concord.replay; {again}"
         )
     if kept.relations != frozenset(relations):
         raise HistoryLost(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import foreign_epoch
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.jobs.replication import configured_name
 from concord.messages.errors import HistoryLost, LeaseLost, NotInitialized, SubscriberInvalid
@@ -68,7 +69,8 @@ class Level:
         return f"{self._named} AND epoch = {self.epoch}"
 
     def fence(self, connection: Connection) -> None:
-        """From here on no older run's entry commits. Raises LeaseLost when a newer run was here."""
+        """From here on no older run's entry commits. Raises LeaseLost when a newer run was here, ClockSkew when no
+        run can have been."""
         taken = run(
             connection,
             "INSERT INTO concord.replay AS r (replication, publisher, epoch)"
@@ -76,6 +78,7 @@ class Level:
             " ON CONFLICT (replication) DO UPDATE SET epoch = excluded.epoch WHERE r.epoch <= excluded.epoch",
         )
         if not taken:
+            foreign_epoch.refuse(connection, "replay", "replication", self.replication, self.epoch, self.site)
             raise self.lost
 
     def read(self, connection: Connection) -> int:

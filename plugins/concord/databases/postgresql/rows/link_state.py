@@ -12,6 +12,7 @@ import psycopg
 
 from concord.databases.contract.memory import LinkState, Memory, SiteRow, sessions_of
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import foreign_epoch
 from concord.databases.postgresql.facts.connection import (
     Connection,
     Transaction,
@@ -47,13 +48,15 @@ def fence(
     round trip. Each of these queries sees the rows that an older run has committed before it lost the fence.
 
     An older run that stopped inside its transaction is ended, since it holds the lock and has lost its
-    lease. Raises LeaseLost when a newer run was here, WriteContended when the old one cannot be ended.
+    lease. Raises LeaseLost when a newer run was here, ClockSkew when no run can have been, WriteContended when the
+    old one cannot be ended.
     """
     for _ in range(3):
         try:
             taken, *found = _take(connection, synchronization, epoch, then)
             if taken:
                 return found
+            foreign_epoch.refuse(connection, "synchronization", "name", synchronization, epoch, site)
             raise LeaseLost(f"{site}: a newer run of {synchronization} has taken over; this one stops")
         except psycopg.errors.LockNotAvailable:
             end_older(connection, synchronization)
