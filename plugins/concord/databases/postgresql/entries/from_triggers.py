@@ -22,6 +22,8 @@ from concord.values.moment import POSTGRESQL, moment
 
 #: Entries that are looked at together.
 AT_ONCE = 2_000
+#: When an entry `e` was committed. Another site may have stored `infinity`, which is no number of microseconds.
+_AT = "CASE WHEN isfinite(e.at) THEN e.at ELSE '9999-12-29 00:00:00+00' END"
 #: Seconds between two looks at a publisher of which nothing comes.
 POLL = 0.2
 
@@ -90,7 +92,7 @@ class Operations:
         found = rows(
             self._connection,
             "SELECT e.number, e.since, e.first_place, e.last_place,"
-            " (extract(epoch FROM e.at - '2000-01-01 00:00:00+00') * 1000000)::bigint,"
+            f" (extract(epoch FROM {_AT} - '2000-01-01 00:00:00+00') * 1000000)::bigint,"
             " count(o.place), coalesce(sum(o.bytes), 0)::bigint, array_agg(DISTINCT o.relation::bigint),"
             f" coalesce(max(o.depth), 0), bool_and(o.structure = CASE o.relation {marks} END)"
             f" FROM (SELECT * FROM concord.entry WHERE number > {self._level} AND number <= {end}"
