@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import PINNED
 
@@ -66,18 +67,11 @@ _NAMES = "".join(f", {name}" for name in COLUMNS)
 DROPPED = Parts(_NAMES, ", NULL, NULL", "".join(f", {name} = NULL" for name in COLUMNS))
 
 
-def image(columns: Sequence[Column], row: str) -> str:
-    """A base row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""
-    names = ", ".join(literal(column.name) for column in columns)
-    texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in columns)
-    return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
-
-
 def kept(columns: Sequence[Column]) -> Parts:
-    """The row before an update, where it is due."""
+    """The row before an update, where it is due. A row that is too large has none, and the user's statement passes."""
     return Parts(
         _NAMES,
-        f", {image(columns, 'OLD')}, {_COMMON_HISTORY}",
+        f", {row_image.bounded(columns, 'OLD')}, {_COMMON_HISTORY}",
         f",\n      base_row = CASE WHEN {_DUE} THEN excluded.base_row ELSE s.base_row END,"
         f"\n      base_version = CASE WHEN {_DUE} THEN {_BEFORE} ELSE s.base_version END",
     )

@@ -16,6 +16,7 @@ from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.compare.hashed import bucket, key_values, place, row_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.session import PIN
+from concord.databases.postgresql.rows import large_rows
 from concord.databases.postgresql.rows.acquire import arrived
 from concord.databases.postgresql.rows.row_keys import key_text, listed, listed_key
 from concord.databases.postgresql.rows.shape import Shape
@@ -173,9 +174,10 @@ _IN_ORDER = ' ORDER BY place, key COLLATE "C"'
 
 
 def images_query(shape: Shape, keys: Sequence[str]) -> str:
-    """Key and whole row, as the conflict log shows it, of the listed keys that have one."""
+    """Key and whole row, as the conflict log shows it, of the listed keys that have one. Of a row that is too large
+    the key alone."""
     return (
-        f"SELECT {key_text(shape, 'w')}, {shape.image('t')} FROM {listed(shape, keys)}"
+        f"SELECT {key_text(shape, 'w')}, {large_rows.image_or_key(shape, 't')} FROM {listed(shape, keys)}"
         f" JOIN {shape.table.sql} t ON {listed_key(shape, 't')} AND {shape.in_scope('t')}"
     )
 

@@ -28,7 +28,7 @@ from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.rows.shape import Shape, shape_of
-from concord.databases.postgresql.write import merge
+from concord.databases.postgresql.write import merge, too_large
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
@@ -184,6 +184,7 @@ class Mending:
         listed = f"(SELECT {references.key_of(shape, 'o.key')}, o.vals FROM {chosen} o) o"
         rows = f"{listed} JOIN {shape.table.sql} t ON {shape.same_key('t', 'o')} AND {still}"
         run(self.connection, f"SELECT count(*) FROM (SELECT 1 FROM {rows} FOR UPDATE OF t) x")
+        too_large.refuse_loser(self.connection, self.job, shape, rows)
         entries = self._entries(shape, foreign_key, rows, columns)
         self.lost[shape.name] += losers.log(self.connection, self.job, ConflictType.FOREIGN_KEY, entries)
         self._keep_former(shape, rows, columns, lost=lost)

@@ -17,8 +17,9 @@ from concord.databases.postgresql.constraints.source_rows import held_by_source
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey
 from concord.databases.postgresql.ledger import losers
+from concord.databases.postgresql.rows import large_rows
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.write import suspicious
+from concord.databases.postgresql.write import suspicious, too_large
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.versions.conflict import ConflictType
@@ -71,6 +72,8 @@ def bring_back(
     _from_source(connection, job, shape, foreign_key, name, [each for each in found if not each.known])
     run(connection, f"UPDATE {name} r SET concord_key = {references.key_text(shape, 'r')}")
     back = BroughtBack({key for (key,) in rows(connection, f"SELECT concord_key FROM {name}")})
+    overwritten = f"{name} r JOIN {shape.table.sql} t ON {shape.same_key('t', 'r')}"
+    too_large.refuse_loser(connection, job, shape, overwritten)
     entries = _entries(shape, child, foreign_key, name, listed)
     try:
         back.logged = _write(connection, job, shape, name, entries)
@@ -236,7 +239,7 @@ def _entries(shape: Shape, child: Shape | None, foreign_key: ForeignKey, name: s
         key = " AND ".join(f"c.{c.sql} = {text}" for c, text in zip(child.key, texts, strict=True))
         same = " AND ".join(f"w.{child.shadow.key_column(c.name)} = c.{c.sql}" for c in child.key)
         need = f" JOIN {child.table.sql} c ON {key} LEFT JOIN {child.shadow.sql} w ON {same}"
-        version = f"{losers.present('w', 'w')}, {child.image('c')} AS w_image"
+        version = f"{losers.present('w', 'w')}, {large_rows.image_or_key(child, 'c')} AS w_image"
     there, by = f"t.{shape.key[0].sql} IS NOT NULL", losers.by_another_table(rule)
     return (
         f"SELECT {literal(shape.name)} AS table_name,"

@@ -18,6 +18,7 @@ from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.ledger import losers as loser_log
 from concord.databases.postgresql.ledger import waiting
+from concord.databases.postgresql.rows import large_rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
@@ -93,9 +94,10 @@ def _take_stock(connection: Connection, judged: Judged) -> None:
         f"{_create(shape, 'taken')} ON COMMIT DROP AS SELECT {shape.keys_of('s')} FROM {judged.winners} s",
         # The columns have the table's collations: an index on an expression is evaluated under these.
         f"{_create(shape, 'arriving')} ON COMMIT DROP AS SELECT {_key_text(shape, 't')} AS concord_key,"
-        f" {', '.join(f't.{c.sql}' for c in shape.columns)}, {version}"
+        f" false AS concord_large, {', '.join(f't.{c.sql}' for c in shape.columns)}, {version}"
         f" FROM {shape.table.sql} t, {judged.winners} s WITH NO DATA",
-        f"INSERT INTO {arriving} SELECT {_key_text(shape, 's')}, {typed}, {version} FROM {judged.winners} s"
+        f"INSERT INTO {arriving} SELECT {_key_text(shape, 's')}, {large_rows.is_large(shape, 's')}, {typed}, {version}"
+        f" FROM {judged.winners} s"
         " WHERE NOT s.concord_gone",
         f"CREATE INDEX ON {taken} ({', '.join(column.sql for column in shape.key)})",
         f"CREATE INDEX ON {arriving} (concord_key)",
@@ -109,7 +111,8 @@ def _collisions(connection: Connection, judged: Judged, rules: Sequence[UniqueRu
     """Which arriving row meets which present one. The present ones are locked: what is seen of them stays so.
 
     Rows outside of a filter are their site's own, and never give way to a link. Neither does a row of which a newer
-    version waits, which may have given the value up. The site refuses the arriving row, and it waits as well.
+    version waits, which may have given the value up. Nor does a row that is too large for the log. The site refuses
+    the arriving row, and it waits as well.
     """
     shape = judged.staged.shape
     found, stays = _temp(shape, "collision"), waiting.waits(shape, "q", judged.verdicts)
@@ -120,10 +123,10 @@ def _collisions(connection: Connection, judged: Judged, rules: Sequence[UniqueRu
             connection,
             f"INSERT INTO {found} SELECT {literal(rule.name)}, a.concord_key, q.key"
             f" FROM (SELECT concord_key, {rule.values} FROM {_temp(shape, 'arriving')}"
-            f" WHERE {rule.condition} OFFSET 0) a"
+            f" WHERE {rule.condition} AND NOT concord_large OFFSET 0) a"
             f" CROSS JOIN LATERAL (SELECT {_key_text(shape, 'q')} AS key FROM {shape.table.sql} q"
             f" WHERE {rule.condition} AND {rule.meets('a')} AND NOT {taken} AND {shape.in_scope('q')}"
-            f" AND NOT {stays} FOR UPDATE OF q) q",
+            f" AND NOT {stays} AND NOT {large_rows.is_large(shape, 'q')} FOR UPDATE OF q) q",
         )
     run(connection, f"ANALYZE {found}")
     return [

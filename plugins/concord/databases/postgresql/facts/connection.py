@@ -16,8 +16,8 @@ from psycopg.types.json import set_json_loads
 
 from concord.databases.postgresql.facts import open_connections, session
 from concord.databases.postgresql.facts.any_json import parse_json
-from concord.databases.postgresql.facts.login_errors import could_not_connect
 from concord.databases.postgresql.facts.any_time import read_any_time
+from concord.databases.postgresql.facts.login_errors import could_not_connect
 from concord.databases.postgresql.facts.refusal import told
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.errors import (

@@ -25,7 +25,7 @@ from concord.databases.postgresql.facts.connection import (
     run,
 )
 from concord.databases.postgresql.facts.plans import BY_KEY
-from concord.databases.postgresql.facts.refusal import told
+from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.key_range import KeyOrder
 from concord.databases.postgresql.ledger import waiting
@@ -34,7 +34,7 @@ from concord.databases.postgresql.rows.acquire import BEGINNING
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.transaction import one_table, one_transaction
-from concord.databases.postgresql.write import row_locks
+from concord.databases.postgresql.write import row_locks, too_large
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.initialization import RowError
 from concord.jobs.link import LinkJob
@@ -135,7 +135,7 @@ class ChunkWriter:
             return
         if isinstance(error, psycopg.errors.UniqueViolation) and violations < 2:
             return
-        if isinstance(error, psycopg.errors.IntegrityError | psycopg.errors.DataError):
+        if is_refusal(error):
             raise _Refused(error) from error
         private = any(table.is_private for table in self.job.tables)
         worded = in_our_words(error, self.job.target.name, private=private)
@@ -178,6 +178,8 @@ class ChunkWriter:
         row_locks.lock(connection, [chunk], self.job)
         chains = chunk.shape.policy.bound(self.job.priorities, between=self.job.ends).without_hold()
         judged, report = one_table.judge_table(connection, self.job, chunk, chains, 0)
+        if report.quarantined:
+            raise _Refused(psycopg.DataError(too_large.reason(connection, judged)))
         nothing = Session("", "", "", 0, LinkPosition(BEGINNING))
         writing = Writing(self.job, [chunk], LinkState({}, ()), nothing, self.progress)
         report = one_table.log_table(connection, writing, judged, report)

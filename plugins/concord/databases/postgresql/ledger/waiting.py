@@ -16,7 +16,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal
-from concord.databases.postgresql.rows import stage
+from concord.databases.postgresql.rows import large_rows, stage
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import suspicious
@@ -165,7 +165,11 @@ def waits(shape: Shape, row: str, verdicts: str | None) -> str:
 
 
 def remember(connection: Connection, judged: Judged, job: LinkJob) -> None:
-    """Keep what was not written, in the transaction that moves the position past it."""
+    """Keep what was not written, in the transaction that moves the position past it.
+
+    A row that is too large is kept by its key, as one of other columns. Its source has it, and sends it again when it
+    is edited.
+    """
     shape = judged.staged.shape
     key = ", ".join(shape.canonical_key("v"))
     version = ", ".join(f"'{name}', s.concord_{name}" for name in _VERSION)
@@ -181,13 +185,16 @@ def remember(connection: Connection, judged: Judged, job: LinkJob) -> None:
         "reason",
         "transmission",
     ]
+    structure = (
+        f"CASE WHEN {large_rows.is_large(shape, 's')} THEN '' ELSE {literal(shape.table.structure)} END"
+    )
     newer = "w.version - 'vector' <> excluded.version - 'vector' OR w.kind <> excluded.kind"
     run(
         connection,
         f"""
 INSERT INTO concord.waiting AS w (link, table_name, key, synchronization, {", ".join(updated)})
 SELECT {literal(job.link)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {literal(job.synchronization)},
-       v.verdict, jsonb_build_object({version}), {shape.image("s")}, {literal(shape.table.structure)}, {against},
+       v.verdict, jsonb_build_object({version}), {large_rows.image_or_key(shape, "s")}, {structure}, {against},
        CASE WHEN v.verdict = 'held' THEN {conflict_type(shape)} END, v.resolver,
        coalesce(v.reason, v.verdict), {literal(job.transmission)}
   FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}

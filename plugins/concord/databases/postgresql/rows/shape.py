@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from concord.databases.contract.quoting import literal, quote
+from concord.databases.contract.quoting import literal
 from concord.databases.contract.rows import VERSION_TYPES
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.marks import SiteMarks
 from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.facts import row_image
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.rows import row_filter
 from concord.databases.postgresql.rows.canonical import canonical_texts, structure_of
@@ -128,7 +129,7 @@ class Shape:
         return self._travelling(relayed=False)
 
     def _travelling(self, *, relayed: bool) -> Shape:
-        columns = (replace(each, type=replace(each.type, relayed=relayed)) for each in self.columns)
+        columns = [replace(each, type=replace(each.type, relayed=relayed)) for each in self.columns]
         return replace(self, columns=tuple(columns))
 
     def readable_with(self, other: Shape) -> Shape:
@@ -169,8 +170,7 @@ class Shape:
 
     def key_in(self, row: str, column: Column) -> str:
         """A key column of the row that a statement calls `row`."""
-        own = row in BESIDE_OUR_COLUMNS
-        return f"{row}.{self.shadow.key_column(column.name) if own else column.sql}"
+        return f"{row}.{self.shadow.key_column(column.name) if row in BESIDE_OUR_COLUMNS else column.sql}"
 
     def same_key(self, left: str, right: str) -> str:
         """The join condition on the key between two row aliases."""
@@ -215,16 +215,11 @@ class Shape:
     def unique_columns(self) -> tuple[Column, ...]:
         """Columns in which two rows can get into each other's way; all of them where the catalogue names none."""
         names = {name for unique in self.table.unique_keys for name in unique}
-        return tuple(column for column in self.updated if column.name in names) or self.updated
+        return tuple(each for each in self.updated if each.name in names) or self.updated
 
     def image(self, row: str) -> str:
         """The whole row as a JSON object of exact texts; NULL stays null, every type casts back (F69, F75)."""
-        names = ", ".join("'" + column.name.replace("'", "''") + "'" for column in self.columns)
-        texts = ", ".join(
-            (column.type.staged if row == "s" else column.type.exact)(f"{row}.{quote(column.name)}")
-            for column in self.columns
-        )
-        return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
+        return row_image.image(self.columns, row, staged=row == "s")
 
     def in_scope(self, row: str) -> str:
         """Condition: the base row that a statement calls `row` is shared. Never NULL."""
@@ -272,8 +267,8 @@ class Shape:
     @property
     def forms(self) -> Mapping[str, TextForm]:
         """How the columns read as text, where that can be judged."""
-        forms = {column.name: form_of(column.type.sql) for column in self.columns}
-        return {name: form for name, form in forms.items() if form is not None}
+        forms = zip(self.names, self.text_forms, strict=True)
+        return {name: form for name, form in forms if form is not None}
 
     @property
     def staged_texts(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from concord.databases.postgresql.hooks import added_rows, hooked
 from concord.databases.postgresql.hooks.hooked import Asked
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.transaction import one_table
+from concord.databases.postgresql.write import too_large
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.writing import Writing
 from concord.jobs.link import TableReport
@@ -35,7 +36,8 @@ def ask(
         shown = hooked.hooked_of(table.staged.shape, hook)
         added_rows.refuse_unfit(connection, writing.site, writing.wanted(table.staged.shape.name))
         with any_plan(connection):
-            asked = hooked.ask(connection, table, ordinal, shown, writing.ask_hook)
+            bounded = too_large.hold_back_shown(connection, writing.job, table)
+            asked = hooked.ask(connection, bounded, ordinal, shown, writing.ask_hook)
             left, tally = hooked.taken(connection, asked, writing.job.max_quarantined)
         heeded.append(left)
         every.append(asked)

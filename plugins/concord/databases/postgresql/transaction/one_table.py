@@ -16,6 +16,7 @@ from concord.databases.postgresql.write import (
     merged_row,
     restoration,
     retake,
+    too_large,
 )
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.writing import Writing
@@ -42,6 +43,8 @@ def judge_table(
     found, tally = verdicts.relation, verdicts.tally
     if not terms.locked:
         guard.hold(connection, staged, verdicts, job)
+    if too_large.hold_back(connection, job, staged, found, tally, *too_large.before_retake(staged.shape)):
+        tally = guard.tally(connection, found)
     if tally.keys() & {"retake", "merged"}:
         with any_plan(connection):
             retake.retake(connection, staged, found, chains)
@@ -49,6 +52,8 @@ def judge_table(
             _refuse_to_guess(connection, job, staged, found, tally)
             if tally.get("merged", 0):
                 merged_row.stamp(connection, found)
+    if too_large.hold_back(connection, job, staged, found, tally, *too_large.LOGGED):
+        tally = guard.tally(connection, found)
     judged = Judged(
         staged,
         found,

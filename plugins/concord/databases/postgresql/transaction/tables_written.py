@@ -19,12 +19,13 @@ from concord.databases.postgresql.write import (
     guard,
     restoration,
     row_locks,
+    too_large,
 )
 from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.suspicious import refuse_oscillating
 from concord.databases.postgresql.write.writing import Care, Writing
 from concord.jobs.link import TableReport
-from concord.messages.errors import StructureChanged
+from concord.messages.errors import ConstraintViolated, StructureChanged
 from concord.tables.replication_set import TableName
 
 
@@ -189,6 +190,8 @@ def _judge(
             _damaged(writing, each), suspicion, held, converts, _forgotten(writing, each.shape)
         )
         table, report = one_table.judge_table(connection, writing.job, each, chains, ordinal, terms)
+        if report.quarantined and writing.session is None:
+            raise ConstraintViolated(f"{too_large.reason(connection, table)}; nothing was written")
         judged.append(table)
         reports[each.shape.name] = report
     verdicts = {

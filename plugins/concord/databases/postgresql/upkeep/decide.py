@@ -19,7 +19,7 @@ from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.ledger import waiting, waiting_table
-from concord.databases.postgresql.rows import marked_edits, stage
+from concord.databases.postgresql.rows import large_rows, marked_edits, stage
 from concord.databases.postgresql.rows.repetition import COLLISIONS, Commit, repeat
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
@@ -208,7 +208,7 @@ def _beside_present(
 SELECT {literal(shape.site)} AS site, w.synchronization, w.link, w.table_name, w.key, w.kind, w.reason, w.conflict_type,
        w.since, w.tries, w.version AS incoming_version, CASE WHEN {there} THEN w.row_image END AS incoming_row,
        CASE WHEN p.origin <> '' THEN jsonb_build_object({present}) END AS present_version,
-       CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {shape.image("t")} END AS present_row
+       CASE WHEN t.{shape.key[0].sql} IS NOT NULL THEN {large_rows.image_or_key(shape, "t")} END AS present_row
   FROM concord.waiting w LEFT JOIN {shape.shadow.sql} p ON {waiting.same_key(shape, "p") if keyed else "false"}
   LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t") if keyed else "false"}
  WHERE {waiting.of(link, shape)} {rest}"""
@@ -223,12 +223,12 @@ def _refuse_unfit(shape: Shape, row: WaitingRow, image: Image | None) -> None:
         )
     if shape.where:
         raise DecisionRefused(f"{row.id}: {row.table_name} has a row filter; edit the row at either site")
-    for each in (image, row.incoming_row):  # the one that gives way is logged whole
+    for each in (image, row.incoming_row, row.present_row):  # the one that gives way is logged whole
         if each is not None and set(each) != set(shape.names):
             unlike = ", ".join(sorted(set(each) ^ set(shape.names)))
             raise DecisionRefused(
-                f"{row.id}: {row.table_name} at {row.site} had other columns then ({unlike}); edit the row at its"
-                " source"
+                f"{row.id}: {row.table_name} at {row.site} had other columns then, or the row is too large to be logged"
+                f" ({unlike}); edit it at its source"
             )
 
 

@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.constraints import foreign_keys
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
-from concord.databases.postgresql.rows import stage
+from concord.databases.postgresql.rows import large_rows, stage
 from concord.databases.postgresql.rows.repetition import Commit, repeat
 from concord.databases.postgresql.rows.row_keys import listed
 from concord.databases.postgresql.rows.shape import Shape
@@ -180,7 +180,9 @@ def _refuse_changed(
 def _row(connection: Connection, shape: Shape, entry: Entry) -> dict[str, Any] | None:
     """As the log keeps rows."""
     key = f"{_key(shape, entry)} ON {shape.same_key('t', 'w')}"
-    found = rows(connection, f"SELECT {shape.image('t')} FROM {shape.table.sql} t JOIN {key}")
+    found = rows(
+        connection, f"SELECT {large_rows.image_or_key(shape, 't')} FROM {shape.table.sql} t JOIN {key}"
+    )
     return dict(found[0][0]) if found else None
 
 

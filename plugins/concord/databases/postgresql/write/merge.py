@@ -13,6 +13,7 @@ from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, counts, run
 from concord.databases.postgresql.facts.plans import LOOK_UP, SCAN
+from concord.databases.postgresql.rows import large_rows
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import stood, unregistered
 from concord.databases.postgresql.write.conflict_log import version_object
@@ -191,7 +192,7 @@ def remember_incoming(connection: Connection, judged: Judged) -> None:
     run(
         connection,
         f"""
-UPDATE {shape.shadow.sql} p SET base_row = {live.format(shape.image("s"))},
+UPDATE {shape.shadow.sql} p SET base_row = {live.format(large_rows.image_or_nothing(shape, "s"))},
        base_version = {live.format(version_object("s"))}
   FROM {judged.verdicts} v JOIN {judged.staged.typed} s ON {shape.same_key("s", "v")}
  WHERE {shape.same_key("p", "v")} AND (v.verdict IN {_MET} OR v.made_vector IS NOT NULL)""",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.facts import row_version
+from concord.databases.postgresql.facts import row_image, row_version
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import DECISION_TYPES
@@ -50,12 +50,12 @@ UPDATE {verdicts} v SET made_origin = m.origin, made_changed_at = m.at, made_der
 
 def image(shape: Shape) -> str:
     """The new row as a JSON object of the texts that the database gives back: 1 of what was said as 1.0."""
-    names = ", ".join(literal(column.name) for column in shape.columns)
-    texts = ", ".join(
-        column.type.exact(f"(v.made_row ->> {literal(column.name)})::{column.type.sql}")
-        for column in shape.columns
+    return row_image.object_of(
+        {
+            column.name: column.type.exact(f"(v.made_row ->> {literal(column.name)})::{column.type.sql}")
+            for column in shape.columns
+        }
     )
-    return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
 
 def columns(shape: Shape) -> str:

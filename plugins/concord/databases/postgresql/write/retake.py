@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts import row_image
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.rows.shape import Shape
@@ -96,12 +96,12 @@ def retaken(
 
 def _values(seen: Mapping[str, Column], row: str) -> str:
     """A JSON object, canonical column → exact text, of the row that a statement calls `row`."""
-    names = ", ".join(map(literal, seen))
-    texts = ", ".join(
-        (column.type.staged if row == "s" else column.type.exact)(f"{row}.{column.sql}")
-        for column in seen.values()
+    return row_image.object_of(
+        {
+            name: (column.type.staged if row == "s" else column.type.exact)(f"{row}.{column.sql}")
+            for name, column in seen.items()
+        }
     )
-    return f"jsonb_object(ARRAY[{names}]::text[], ARRAY[{texts}]::text[])"
 
 
 def _row(value: object) -> Row | None:
