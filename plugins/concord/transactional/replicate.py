@@ -131,22 +131,19 @@ def _initialized(replication: Replication) -> ReplicationReport:
 
 
 def _replayed(replication: Replication) -> ReplicationReport:
-    subscriber = replication.subscriber
+    publisher, subscriber = replication.publisher, replication.subscriber
     # Read once: nothing that the subscriber says later moves what the publisher confirms.
     level = subscriber.level()
-    replication.publisher.refuse_lost(level)
-    level = validity.refuse_beyond(
-        replication.job, replication.publisher, subscriber, replication.published, level
-    )
+    publisher.refuse_lost(level)
+    level = validity.refuse_beyond(replication.job, publisher, subscriber, replication.published, level)
     _refuse_replayed(replication, level)
     subscriber.begin()
     now = monotonic()
     account = Account(level, level, until=now + replication.job.run_for, newest=now)
-    with replication.publisher.stream(level, replication.published) as stream:
+    with publisher.stream(level, replication.published) as stream:
         all_is_here = _follow(replication, stream, account)
-    if all_is_here and replication.job.linger:
-        # Runs that follow one another leave `log_purge` no time between.
-        replication.publisher.forget_delivered()
+    if all_is_here and replication.job.linger:  # such runs leave `log_purge` no time between
+        publisher.forget_delivered()
     _refuse_unmet(replication.job, account)
     return _report(replication, account)
 

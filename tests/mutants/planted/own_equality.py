@@ -51,8 +51,8 @@ OWN_EQUALITY = (
     Mutant(
         "an expression of arriving rows is evaluated under the database's collation",
         "concord.databases.postgresql.constraints.uniqueness:_take_stock",
-        "f\" {', '.join(f't.{c.sql}' for c in shape.columns)}, {version}\"",
-        'f" {typed}, {version}"',
+        "f\" false AS concord_large, {', '.join(f't.{c.sql}' for c in shape.columns)}, {version}\"",
+        'f" false AS concord_large, {typed}, {version}"',
         f"{OWN} -k 'columns_own_collation and forward'",
     ),
     Mutant(

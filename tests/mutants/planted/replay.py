@@ -154,9 +154,9 @@ REPLAY = (
     ),
     Mutant(
         "a replay overwrites a row changed at the other site",
-        "concord.databases.postgresql.replay.compared:Compared.as_before",
-        'return f"{self.of.at_old_key} AND {self._alike(before)}"',
-        "return self.of.at_old_key",
+        "concord.databases.postgresql.replay.statements:Statements.as_before",
+        'return f"{self.at_old_key} AND {self.alike(before)}"',
+        "return self.at_old_key",
         "tests/transactional/test_both_ways.py -k each_kind",
     ),
     Mutant(

@@ -226,8 +226,8 @@ REPLICATION = (
     Mutant(
         "a run ignores that another replication needs whole rows of its table",
         "concord.databases.postgresql.replication.publisher:Publisher.inspect_published",
-        "images=how.both_ways, whole=whole)",
-        "images=how.both_ways)",
+        "compared=how.compares, whole=whole)",
+        "compared=how.compares)",
         "tests/transactional/publications/test_subscribers.py -k whole_rows",
     ),
     Mutant(
@@ -366,7 +366,7 @@ REPLICATION = (
     Mutant(
         "continuous runs never delete delivered versions",
         "concord.transactional.replicate:_replayed",
-        "replication.publisher.forget_delivered()",
+        "publisher.forget_delivered()",
         "pass",
         "tests/transactional/queued/test_continuous.py -k deletes_what",
     ),
