@@ -308,6 +308,14 @@ EDITS = st.tuples(
         Run("forward", chosen=(BOOK,), altered=frozenset({SHELF}), killed_at="commit"),
     ]
 )
+@example(
+    [
+        Run("forward"),
+        ("london", SHELF, 1, "one"),
+        Run("forward", killed_at="commit"),
+        Run("forward", altered=frozenset({BOOK})),
+    ]
+)
 def test_no_position_moves_for_a_table_that_a_run_did_not_carry_and_no_edit_is_lost(
     events: list[Run | tuple[str, str, int, str | None]],
 ) -> None:
@@ -330,9 +338,13 @@ def test_no_position_moves_for_a_table_that_a_run_did_not_carry_and_no_edit_is_l
 
 
 def one_run(pair: MemoryPair, run: Run) -> None:
-    """Positions at the target move for the carried tables and for no other one."""
+    """Positions at the target move for the carried tables and for no other one. They move from the last session that
+    both ends know: one that the target alone has committed is repeated."""
     link, target = f"london_capetown/{run.direction}", pair.sites[run.direction == "forward"]
-    before = target.states[link].history[0].position
+    source = pair.sites[run.direction == "reverse"]
+    known = {session.id for session in source.states[link].history}
+    common = next(each.position for each in target.states[link].history if each.id in known)
+    last = target.states[link].history[0].position
     pair.london.altered = {name: ["altered"] for name in run.altered}
     fields = {"plan_only": run.plan_only, "interval": Interval(start=0, end=99) if run.backfill else None}
 
@@ -353,7 +365,7 @@ def one_run(pair: MemoryPair, run: Run) -> None:
     wanted = set(run.chosen or NAMES) - stopped
     if not committed or run.plan_only or run.backfill:
         wanted = set()
-    source = pair.sites[run.direction == "reverse"]
+    before = common if wanted else last
     assert {name: after.of(name) for name in NAMES} == {
         name: source.position if name in wanted else before.of(name) for name in NAMES
     }
