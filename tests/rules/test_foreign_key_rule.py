@@ -42,3 +42,11 @@ def test_without_a_delete_nothing_cascades(on_delete: OnDelete) -> None:
     for child in (Child(on_delete, PARENT, PARENT), Child(on_delete), Child(on_delete, restored=True)):
         assert remedy(child, Parent.WAITS) is Remedy.REFUSE
         assert remedy(child, Parent.MISSING) is Remedy.RESTORE_PARENT
+
+
+@pytest.mark.parametrize("on_delete", OnDelete)
+def test_a_child_follows_a_parent_that_moved_whatever_is_declared(on_delete: OnDelete) -> None:
+    """One that is the site's own keeps the parent where it was."""
+    for child in (Child(on_delete, PARENT, PARENT), Child(on_delete), Child(on_delete, restored=True)):
+        assert remedy(child, Parent.MOVED) is Remedy.FOLLOW
+    assert remedy(Child(on_delete, ours=False), Parent.MOVED) is Remedy.RESTORE_PARENT

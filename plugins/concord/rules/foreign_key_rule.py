@@ -20,7 +20,8 @@ class OnDelete(StrEnum):
 class Parent(StrEnum):
     """The fate of the row that a child refers to."""
 
-    GONE = "gone"  #: somebody deleted it, or changed what the child refers to
+    GONE = "gone"  #: a user deleted it, or left nothing in what the child refers to
+    MOVED = "moved"  #: it is there, and has other values now in what the child refers to
     LOST = "lost"  #: it gave way to another row for a unique value, and cannot come back
     MISSING = (
         "missing"  #: nobody deleted it, and yet it is not there: it was lost behind capture, or never arrived
@@ -33,6 +34,7 @@ class Remedy(StrEnum):
 
     DELETE_CHILD = "delete_child"
     CLEAR_CHILD = "clear_child"  #: the columns that refer become NULL
+    FOLLOW = "follow"  #: the columns that refer get the parent's values
     RESTORE_PARENT = "restore_parent"
     REFUSE = "refuse"  #: nothing that a link may do
 
@@ -51,6 +53,9 @@ class Child:
 def remedy(child: Child, parent: Parent) -> Remedy:
     """A declared act is done where the database would have done it, had it seen the child: CASCADE and SET NULL.
 
+    A child of a parent that moved follows it, whatever is declared: its row is still the one that was meant. To give
+    the parent its value back would orphan the children that have followed already, at the other site.
+
     Otherwise the delete of the parent loses: it would have been refused. A parent that gave way to another row for
     a unique value cannot come back. So its child gives up the reference, or else its place. A child that was
     brought back keeps what it refers to: then the whole cascade would have been refused. Without a delete nothing
@@ -60,8 +65,14 @@ def remedy(child: Child, parent: Parent) -> Remedy:
         return _without_parent(child)
     if parent is Parent.WAITS:
         return Remedy.REFUSE
+    if parent is Parent.MOVED:
+        return Remedy.FOLLOW if child.ours else Remedy.RESTORE_PARENT
     if parent is Parent.MISSING or child.restored or not child.ours:
         return Remedy.RESTORE_PARENT
+    return _declared(child)
+
+
+def _declared(child: Child) -> Remedy:
     if child.on_delete is OnDelete.CASCADE:
         return Remedy.DELETE_CHILD
     if child.on_delete is OnDelete.SET_NULL and child.clears:

@@ -174,6 +174,15 @@ def test_a_child_waits_only_if_its_parent_does(pair: MakePair) -> None:
     assert sites.equal
 
 
+def test_a_foreign_key_between_two_collations_stops_nothing(pair: MakePair) -> None:
+    sites = pair(
+        *(statement for statement in TABLES if "TABLE code" in statement or "TABLE use" in statement)
+    )
+    sites.london.run("INSERT INTO code VALUES (1, 'a')", "INSERT INTO use VALUES (1, 'a')")
+    settle(sites)
+    assert sites.equal
+
+
 def test_extensions_may_be_in_another_schema_at_each_site(sites: Bare) -> None:
     """Each site is asked by its own operators."""
     tables = [

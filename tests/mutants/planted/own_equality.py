@@ -1,8 +1,9 @@
-"""Errors that compare a key otherwise than its constraint does."""
+"""Errors that compare a key otherwise than its constraint does, or lose a child of a parent that moved."""
 
 from tests.mutants.mutant import Mutant
 
 OWN = "tests/link/constraints/test_own_equality.py"
+MOVED = "tests/link/constraints/test_parents_that_move.py"
 CATALOGUE = "tests/databases/postgresql/facts/test_catalogue.py -k operators_and_collations"
 
 OWN_EQUALITY = (
@@ -11,21 +12,14 @@ OWN_EQUALITY = (
         "concord.databases.postgresql.facts.comparison:Comparison.sql",
         "OPERATOR({quote(self.operator[0])}.{self.operator[1]})",
         "{self.operator[1]}",
-        f"{OWN} -k 'finds_its_parent and forward'",
+        f"{OWN} -k waits_only",
     ),
     Mutant(
         "a key is compared under no collation of the constraint's",
         "concord.databases.postgresql.facts.comparison:Comparison.sql",
         'f" COLLATE {qualified(*self.collation)}" if self.collation else ""',
         '""',
-        f"{OWN} -k 'two_collations and forward'",
-    ),
-    Mutant(
-        "an operand is not cast to the operator's type",
-        "concord.databases.postgresql.facts.comparison:_cast",
-        "if kind else value",
-        "if kind and False else value",
-        f"{OWN} -k 'other_operators and forward'",
+        f"{OWN} -k between_two_collations",
     ),
     Mutant(
         "NULLs that are not distinct do not meet",
@@ -89,5 +83,33 @@ OWN_EQUALITY = (
         'same = refers_to(shape, foreign_key, "p", "w.vals")',
         "same = f\"to_jsonb(ARRAY[{', '.join(f'p.{name}::text' for name in foreign_key.referenced)}])::text = w.vals\"",
         "tests/link/initialization/test_initialize.py -k own_operator",
+    ),
+    Mutant(
+        "a parent that moved is taken for a deleted one",
+        "concord.rules.foreign_key_rule:remedy",
+        "return Remedy.FOLLOW if child.ours else Remedy.RESTORE_PARENT",
+        "return Remedy.RESTORE_PARENT",
+        "tests/rules/test_foreign_key_rule.py -k moved",
+    ),
+    Mutant(
+        "a child that follows keeps its old key in the shadow table",
+        "concord.databases.postgresql.constraints.following:Following.write",
+        "self._stamp({before for before, now in keys if before != now}, deleted=True)",
+        "",
+        f"{MOVED} -k 'own_key or equal and forward'",
+    ),
+    Mutant(
+        "children of a child that follows are not looked at",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._follow",
+        "self._keep_former(child, following.rows, foreign_key.columns, lost=False)",
+        "",
+        f"{MOVED} -k 'children_of_a_child or every_constraint'",
+    ),
+    Mutant(
+        "a child that follows may have another's deferrable unique value",
+        "concord.databases.postgresql.constraints.following:Following.write",
+        "for unique in self.child.table.deferrable_unique:",
+        "for unique in ():",
+        f"{MOVED} -k 'every_constraint or cannot_follow'",
     ),
 )

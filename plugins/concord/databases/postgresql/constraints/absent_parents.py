@@ -1,13 +1,18 @@
-"""Where did the rows go that orphans refer to? Only a delete that somebody made reaches their children (F35,
-F46)."""
+"""Where did the rows go that orphans refer to? Only an edit that a user made reaches their children (F35, F46)."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.constraints.references import Orphan, refers_to
+from concord.databases.postgresql.constraints.references import (
+    Orphan,
+    has_values,
+    key_text,
+    refers_to,
+)
 from concord.databases.postgresql.constraints.source_rows import held_by_source
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.keys import ForeignKey
@@ -25,7 +30,8 @@ def fates(
     verdicts: Mapping[TableName, str],
     found: Sequence[Orphan],
 ) -> Iterator[tuple[Orphan, Parent]]:
-    """Every orphan with what became of its parent; `verdicts` are those of the tables that this write is about.
+    """Every orphan with what became of its parent, and its key if it moved; `verdicts` are those of the tables that
+    this write is about.
 
     Raises ConstraintViolated and SiteUnavailable where the source must be asked.
     """
@@ -34,41 +40,47 @@ def fates(
         if not (each.lost or each.known) and each.foreign_key.parent in shapes:
             unknown[each.foreign_key].add(each.values)
     looked_up = {
-        (foreign_key, values): parent
+        (foreign_key, values): (parent, key)
         for foreign_key, wanted in unknown.items()
-        for values, parent in _look_up(
+        for values, parent, key in _look_up(
             connection,
+            foreign_key,
             shapes[foreign_key.parent],
             verdicts.get(foreign_key.parent),
             _keys(job, shapes[foreign_key.parent], foreign_key, sorted(wanted)),
         )
     }
     for each in found:
-        yield each, _fate(each, looked_up)
+        fate, key = _fate(each, looked_up)
+        yield replace(each, moved=key), fate
 
 
-def _fate(orphan: Orphan, looked_up: Mapping[tuple[ForeignKey, str], Parent]) -> Parent:
+def _fate(
+    orphan: Orphan, looked_up: Mapping[tuple[ForeignKey, str], tuple[Parent, str | None]]
+) -> tuple[Parent, str | None]:
     """The rows that stood here before this write went by it. A row that neither site has cannot be fetched, as the
     fetching says."""
     if orphan.lost:
-        return Parent.LOST
+        return Parent.LOST, None
     if orphan.known:
-        return Parent.GONE
-    return looked_up.get((orphan.foreign_key, orphan.values), Parent.MISSING)
+        return (Parent.MOVED if orphan.moved else Parent.GONE), orphan.moved
+    return looked_up.get((orphan.foreign_key, orphan.values), (Parent.MISSING, None))
 
 
 def _look_up(
-    connection: Connection, shape: Shape, verdicts: str | None, keys: str
-) -> Iterator[tuple[str, Parent]]:
+    connection: Connection, foreign_key: ForeignKey, shape: Shape, verdicts: str | None, keys: str
+) -> Iterator[tuple[str, Parent, str | None]]:
     """By the shadow row: a version of its own, and yet no row, unless the row was only given other values."""
-    there = f"EXISTS (SELECT 1 FROM {shape.table.sql} t WHERE {shape.same_key('t', 'k')})"
+    there, moved = f"t.{shape.key[0].sql} IS NOT NULL", has_values(foreign_key, "t")
     query = f"""
 SELECT k.vals, CASE WHEN {waiting.waits(shape, "k", verdicts)} THEN {literal(Parent.WAITS)}
+                    WHEN p.origin <> '' AND {there} AND {moved} THEN {literal(Parent.MOVED)}
                     WHEN p.origin <> '' AND (p.deleted OR {there}) THEN {literal(Parent.GONE)}
-                    ELSE {literal(Parent.MISSING)} END
-  FROM {keys} k LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "k")}"""
-    for values, parent in rows(connection, query):
-        yield values, Parent(parent)
+                    ELSE {literal(Parent.MISSING)} END, {key_text(shape, "k")}
+  FROM {keys} k LEFT JOIN {shape.shadow.sql} p ON {shape.same_key("p", "k")}
+  LEFT JOIN {shape.table.sql} t ON {shape.same_key("t", "k")}"""
+    for values, parent, key in rows(connection, query):
+        yield values, Parent(parent), key
 
 
 def _keys(job: LinkJob, shape: Shape, foreign_key: ForeignKey, wanted: Sequence[str]) -> str:

@@ -12,20 +12,25 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
+import psycopg
+
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.constraints import (
     absent_parents,
+    clearing,
     former,
     parents,
     references,
     rule_identity,
     verification,
 )
+from concord.databases.postgresql.constraints.following import Following
 from concord.databases.postgresql.constraints.references import Orphan
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.keys import ForeignKey
+from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.rows.shape import Shape, shape_of
 from concord.databases.postgresql.write import merge, too_large
@@ -60,6 +65,7 @@ class Mending:
         self.left = set(left)
         self.opened = {name for name, each in self.judged.items() if each.staged.shape.table.referring}
         self.restored: dict[TableName, set[str]] = defaultdict(set)
+        self.followed: dict[TableName, set[str]] = defaultdict(set)
         self.lost: Counter[str] = Counter()
 
     @cached_property
@@ -99,7 +105,7 @@ class Mending:
         for foreign_key, children in self._suspects():
             child = (
                 self.shapes.get(foreign_key.child)
-                if self.left or self.restored
+                if self.left or self.restored or self.followed
                 else self._judged(foreign_key)
             )
             parent = self.shapes[foreign_key.parent] if foreign_key.parent in self.left else None
@@ -111,15 +117,15 @@ class Mending:
         return self.judged[foreign_key.child].staged.shape
 
     def _suspects(self) -> list[tuple[ForeignKey, str]]:
-        """The rows that were written or brought back, and the children of removed rows."""
+        """The rows that were written, brought back or followed a parent, and the children of removed rows."""
         written = [
             (key, _staged(each))
             for each in self.judged.values()
             for key in each.staged.shape.table.foreign_keys
         ]
         brought_back = [
-            (key, _listed(self.shapes[name], sorted(rows)))
-            for name, rows in self.restored.items()
+            (key, references.listed_rows(self.shapes[name], sorted(rows)))
+            for name, rows in (*self.restored.items(), *self.followed.items())
             for key in self.shapes[name].table.foreign_keys
         ]
         referred = [
@@ -130,49 +136,50 @@ class Mending:
         return written + brought_back + referred
 
     def _settle(self, found: Sequence[Orphan]) -> None:
-        """One foreign key, one remedy: what is declared first, since it may leave nothing to be brought back."""
+        """One foreign key, one remedy: the declared one first, since it may leave nothing to be brought back.
+
+        A row that can follow does so before others are looked at, which may refer to it.
+        """
         groups: dict[tuple[ForeignKey, Remedy, Parent], list[Orphan]] = defaultdict(list)
         verdicts = {name: each.verdicts for name, each in self.judged.items()}
         for each, parent in absent_parents.fates(self.connection, self.job, self.shapes, verdicts, found):
-            groups[(each.foreign_key, self._remedy(each, parent), parent)].append(each)
-        order = (Remedy.REFUSE, Remedy.DELETE_CHILD, Remedy.CLEAR_CHILD, Remedy.RESTORE_PARENT)
+            # Missing: another reference by the same column has just been changed.
+            followed = parent is Parent.MISSING and each.row in self.followed.get(each.foreign_key.child, ())
+            fate = Parent.LOST if followed else parent
+            groups[(each.foreign_key, self._remedy(each, fate), fate)].append(each)
+        order = (Remedy.REFUSE, Remedy.FOLLOW, Remedy.DELETE_CHILD, Remedy.CLEAR_CHILD, Remedy.RESTORE_PARENT)
         chosen = min(groups, key=lambda group: (order.index(group[1]), str(group[0].child), group[0].name))
         foreign_key, what, parent = chosen
         if what is Remedy.REFUSE:
             raise references.refusal(groups[chosen], self.job, waits=parent is Parent.WAITS)
         if what is Remedy.RESTORE_PARENT:
             self._restore(foreign_key, groups[chosen])
+        elif what is Remedy.FOLLOW:
+            self._follow(foreign_key, groups[chosen])
         else:
             lost = parent is Parent.LOST
-            columns = None if what is Remedy.DELETE_CHILD else self._cleared(foreign_key, lost=lost)
+            columns = (
+                None
+                if what is Remedy.DELETE_CHILD
+                else clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=lost)
+            )
             self._give_way(foreign_key, groups[chosen], columns, lost=lost)
 
     def _remedy(self, orphan: Orphan, fate: Parent) -> Remedy:
         foreign_key = orphan.foreign_key
         parent, child = self.shapes.get(foreign_key.parent), self.shapes.get(foreign_key.child)
-        if parent is None or not _ours(parent):
+        if parent is None or not clearing.ours(parent):
             return Remedy.REFUSE
         return remedy(
             Child(
                 OnDelete(foreign_key.on_delete),
-                self._cleared(foreign_key, lost=False),
-                self._cleared(foreign_key, lost=True),
-                child is not None and _ours(child),
+                clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=False),
+                clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=True),
+                child is not None and clearing.ours(child),
                 orphan.row in self.restored.get(foreign_key.child, ()),
             ),
             fate,
         )
-
-    def _cleared(self, foreign_key: ForeignKey, *, lost: bool) -> tuple[str, ...]:
-        """The columns that become NULL: what is declared, or else the fewest that end the reference."""
-        child = self.shapes.get(foreign_key.child)
-        if child is None:
-            return ()
-        named = foreign_key.columns if lost else foreign_key.set_columns or foreign_key.columns
-        free = tuple(n for n in named if n not in child.shadow.key and not child.table.column(n).not_null)
-        if lost and not foreign_key.match_full:
-            return free[-1:]
-        return free if free == named else ()
 
     def _give_way(
         self, foreign_key: ForeignKey, found: Sequence[Orphan], columns: tuple[str, ...] | None, *, lost: bool
@@ -187,7 +194,7 @@ class Mending:
         too_large.refuse_loser(self.connection, self.job, shape, rows)
         entries = self._entries(shape, foreign_key, rows, columns)
         self.lost[shape.name] += losers.log(self.connection, self.job, ConflictType.FOREIGN_KEY, entries)
-        self._keep_former(shape, rows, columns, lost=lost)
+        self._keep_former(shape, rows, columns, lost=lost or columns is not None)
         where = f"{shape.same_key('t', 'o')} AND {still}"
         change = (
             f"DELETE FROM {shape.table.sql} t USING {listed}"
@@ -210,10 +217,8 @@ class Mending:
         """The children as they were: other rows may refer to them in turn."""
         if not shape.table.referring or (columns is not None and not former.referred(shape) & set(columns)):
             return
-        if shape.table.name not in self.opened:
-            former.open_for(self.connection, shape)
-            self.opened.add(shape.table.name)
-        former.keep(self.connection, shape, shape.table.sent, rows, lost=lost or columns is not None)
+        self._open_former(shape)
+        former.keep(self.connection, shape, shape.table.sent, rows, lost=lost)
         self.left.add(shape.table.name)
 
     def _entries(
@@ -241,24 +246,45 @@ class Mending:
             f" FROM {rows} LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 't')}{known})"
         )
 
-    def _restore(self, foreign_key: ForeignKey, found: Sequence[Orphan]) -> None:
-        shape = self.shapes[foreign_key.parent]
+    def _open_former(self, shape: Shape) -> None:
         if shape.table.name not in self.opened:
             former.open_for(self.connection, shape)
             self.opened.add(shape.table.name)
+
+    def _follow(self, foreign_key: ForeignKey, found: Sequence[Orphan]) -> None:
+        """Children whose site does not take their parent's values give way instead."""
+        child, parent = self.shapes[foreign_key.child], self.shapes[foreign_key.parent]
+        self._open_former(child)
+        listed = parents.list_orphans(self.connection, found)
+        following = Following(self.connection, foreign_key, child, parent, listed)
+        following.lock()
+        try:
+            with self.connection.transaction():
+                logged = following.log(self.job, (child, parent))
+                self._keep_former(child, following.rows, foreign_key.columns, lost=False)
+                keys = following.write()
+        except psycopg.Error as error:
+            if not is_refusal(error):
+                raise
+            if len(found) > 1:
+                for each in found:
+                    self._follow(foreign_key, [each])
+                return
+            clears = clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=True)
+            self._give_way(foreign_key, found, clears or None, lost=True)
+        else:
+            self.lost[child.name] += logged
+            self.followed[child.table.name] |= keys
+
+    def _restore(self, foreign_key: ForeignKey, found: Sequence[Orphan]) -> None:
+        shape = self.shapes[foreign_key.parent]
+        self._open_former(shape)
         back = parents.bring_back(
             self.connection, self.job, foreign_key, shape, self.shapes.get(foreign_key.child), found
         )
         self.lost[shape.name] += back.logged
         self.restored[shape.table.name] |= back.keys
-        if back.impossible:
-            self.left.add(shape.table.name)
-
-
-def _ours(shape: Shape) -> bool:
-    """May a link change rows that no version of theirs told it to? Not those that may have edits which nobody has
-    registered, nor what filters make the site's own."""
-    return not shape.registers and shape.where is None
+        self.left.add(shape.table.name)
 
 
 def _values(shape: Shape, foreign_key: ForeignKey) -> str:
@@ -271,9 +297,3 @@ def _values(shape: Shape, foreign_key: ForeignKey) -> str:
 def _staged(judged: Judged) -> str:
     shape = judged.staged.shape
     return f"{judged.staged.typed} s JOIN {shape.table.sql} c ON {shape.same_key('c', 's')}"
-
-
-def _listed(shape: Shape, keys: Sequence[str]) -> str:
-    texts = ", ".join(literal(key) for key in keys)
-    listed = f"(SELECT {references.key_of(shape, 'u.k')} FROM unnest(ARRAY[{texts}]::text[]) u (k)) k"
-    return f"{listed} JOIN {shape.table.sql} c ON {shape.same_key('c', 'k')}"

@@ -37,12 +37,12 @@ class BroughtBack:
 
 
 def list_orphans(connection: Connection, found: Sequence[Orphan]) -> str:
-    """A temporary table of orphans: `key` and `vals`; returns its name."""
+    """A temporary table of orphans: `key`, `vals`, and the key of the `parent` that moved; returns its name."""
     name = f"orphan_{next(_numbers)}"
-    run(connection, f"CREATE TEMPORARY TABLE {name} (key text, vals text) ON COMMIT DROP")
+    run(connection, f"CREATE TEMPORARY TABLE {name} (key text, vals text, parent text) ON COMMIT DROP")
     with connection.cursor().copy(f"COPY pg_temp.{name} FROM STDIN".encode()) as copy:
         for each in found:
-            copy.write_row((each.row, each.values))
+            copy.write_row((each.row, each.values, each.moved))
     run(connection, f"ANALYZE pg_temp.{name}")
     return f"pg_temp.{name}"
 
@@ -72,8 +72,10 @@ def bring_back(
     _from_source(connection, job, shape, foreign_key, name, [each for each in found if not each.known])
     run(connection, f"UPDATE {name} r SET concord_key = {references.key_text(shape, 'r')}")
     back = BroughtBack({key for (key,) in rows(connection, f"SELECT concord_key FROM {name}")})
-    overwritten = f"{name} r JOIN {shape.table.sql} t ON {shape.same_key('t', 'r')}"
-    too_large.refuse_loser(connection, job, shape, overwritten)
+    # Children may refer to the values that a row has instead.
+    instead = f"{shape.table.sql} t JOIN {name} r ON {shape.same_key('t', 'r')}"
+    too_large.refuse_loser(connection, job, shape, instead)
+    former.keep(connection, shape, shape.table.sent, instead, lost=False)
     entries = _entries(shape, child, foreign_key, name, listed)
     try:
         back.logged = _write(connection, job, shape, name, entries)
@@ -140,11 +142,11 @@ def _write(
             restamp(shape.shadow, f"(SELECT {keys}, false AS concord_deleted FROM {name} r WHERE {chosen})"),
         )
         for unique in shape.table.deferrable_unique:
-            _refuse_twice(connection, shape, unique, name, chosen)
+            refuse_twice(connection, shape, unique, name, chosen)
     return logged
 
 
-def _refuse_twice(connection: Connection, shape: Shape, unique: UniqueKey, name: str, chosen: str) -> None:
+def refuse_twice(connection: Connection, shape: Shape, unique: UniqueKey, name: str, chosen: str) -> None:
     """A deferrable key, which replica role does not check."""
     another = f"{unique.same('t', 'r')} AND NOT ({shape.same_key('t', 'r')})"
     if rows(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from concord.databases.contract.quoting import qualified, quote
+from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.constraints import former
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.keys import ForeignKey
@@ -30,6 +30,7 @@ class Orphan:
     values: str  #: what it refers by, likewise
     lost: bool  #: the parent gave way to another row for a unique value, and cannot come back
     known: bool  #: the parent was here before this write
+    moved: str | None = None  #: the parent's own key, likewise: it is here, and has other values now
 
 
 def sql_name(name: TableName) -> str:
@@ -47,6 +48,17 @@ def key_of(shape: Shape, texts: str) -> str:
     """The inverse, as a select list under the key's own names."""
     parts = enumerate(shape.key)
     return ", ".join(f"({texts}::jsonb ->> {place})::{c.type.sql} AS {c.sql}" for place, c in parts)
+
+
+def listed_keys(shape: Shape, keys: Sequence[str]) -> str:
+    """Such keys as a relation `k`, under the key's own names."""
+    texts = ", ".join(literal(key) for key in keys)
+    return f"(SELECT {key_of(shape, 'u.k')} FROM unnest(ARRAY[{texts}]::text[]) u (k)) k"
+
+
+def listed_rows(shape: Shape, keys: Sequence[str]) -> str:
+    """The rows `c` with such keys, to follow FROM."""
+    return f"{listed_keys(shape, keys)} JOIN {shape.table.sql} c ON {shape.same_key('c', 'k')}"
 
 
 def lock_parents(connection: Connection, foreign_key: ForeignKey, children: str) -> None:
@@ -75,17 +87,27 @@ def find(
     values = ", ".join(f"{_exact(child, name)}" for name in foreign_key.columns)
     there = foreign_key.refers("p", "c")
     key = key_text(child, "c") if child else "''::text"
-    lost, known = "false", "false"
+    lost, known, moved = "false", "false", "NULL::text"
     if parent is not None:
         before = f"EXISTS (SELECT 1 FROM {former.relation(parent)} f WHERE {foreign_key.refers('f', 'c')} AND"
         lost, known = f"{before} f.concord_lost)", f"{before} NOT f.concord_lost)"
+        moved = (
+            f"(SELECT min({key_text(parent, 't')}) FROM {former.relation(parent)} f JOIN {parent.table.sql} t"
+            f" ON {parent.same_key('t', 'f')} WHERE {foreign_key.refers('f', 'c')} AND NOT f.concord_lost"
+            f" AND {has_values(foreign_key, 't')})"
+        )
     found = rows(
         connection,
         f"SELECT DISTINCT {key}, to_jsonb(ARRAY[{values}]::text[])::text,"
-        f" {lost}, {known} FROM {children} WHERE {given}"
+        f" {lost}, {known}, {moved} FROM {children} WHERE {given}"
         f" AND NOT EXISTS (SELECT 1 FROM {sql_name(foreign_key.parent)} p WHERE {there}) ORDER BY 1, 2",
     )
     return [Orphan(foreign_key, *each) for each in found]
+
+
+def has_values(foreign_key: ForeignKey, parent: str) -> str:
+    """Condition: a row can be referred to."""
+    return " AND ".join(f"{parent}.{quote(name)} IS NOT NULL" for name in foreign_key.referenced)
 
 
 def _exact(child: Shape | None, name: str) -> str:
