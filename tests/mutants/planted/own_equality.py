@@ -112,4 +112,25 @@ OWN_EQUALITY = (
         "for unique in ():",
         f"{MOVED} -k 'every_constraint or cannot_follow'",
     ),
+    Mutant(
+        "a foreign key that is not enforced is enforced",
+        "concord.databases.postgresql.facts.catalogue_queries:_IS_CHECKED",
+        "coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND ",
+        "",
+        "tests/link/constraints/test_version_18.py -k not_enforced",
+    ),
+    Mutant(
+        "a foreign key with a period is looked up by equality",
+        "concord.databases.postgresql.facts.catalogue_queries:_IS_TEMPORAL",
+        "coalesce((to_jsonb(k) ->> 'conperiod')::boolean, false)",
+        "false",
+        "tests/link/constraints/test_version_18.py -k period",
+    ),
+    Mutant(
+        "keys of unique constraints have no operators of their own",
+        "concord.databases.postgresql.facts.comparison:of_index",
+        "AND x.conexclop IS NOT NULL)",
+        "AND x.contype = 'x')",
+        "tests/link/constraints/test_version_18.py -k without_overlaps",
+    ),
 )

@@ -70,6 +70,7 @@ class Table:
     unique_keys: tuple[tuple[str, ...], ...]  #: of valid, complete, immediate, not deferrable unique indexes
     deferrable_unique: tuple[UniqueKey, ...]
     exclusions_deferrable: tuple[str, ...]
+    temporal_keys: tuple[str, ...]  #: foreign keys with PERIOD, of this table or to it
     foreign_keys: tuple[ForeignKey, ...]  #: of this table to its parents
     referring: tuple[ForeignKey, ...]  #: of other tables (or itself) to this one
     triggers: dict[
@@ -196,6 +197,7 @@ def _table(
             if not index["immediate"]
         ),
         exclusions_deferrable=tuple(head["exclusions_deferrable"]),
+        temporal_keys=tuple(head["temporal_keys"]),
         foreign_keys=foreign,
         referring=referring,
         triggers=head["triggers"],

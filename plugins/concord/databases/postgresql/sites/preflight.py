@@ -64,6 +64,8 @@ def kind_problems(table: Table) -> Iterator[str]:
         yield f"has {len(table.columns)} columns; Concord takes at most {MOST_COLUMNS}"
     for name in table.exclusions_deferrable:
         yield f"has the deferrable exclusion constraint {name}; make it NOT DEFERRABLE"
+    for name in table.temporal_keys:
+        yield f"has the foreign key {name} with PERIOD, or is referred to by it, which Concord cannot check; drop it"
 
 
 def _key_problems(table: Table, declared: Sequence[str] | None) -> Iterator[str]:
