@@ -178,7 +178,9 @@ def _table(
     complete = [each for each in head["indexes"] if each["complete"] and names.keys() >= {*each["columns"]}]
     unique = [(index, tuple(names[place] for place in index["columns"])) for index in complete]
     primary = [of for index, of in unique if index["primary"] and index["immediate"]]
-    foreign, referring = tuple(map(foreign_key_of, own)), tuple(map(foreign_key_of, others))
+    foreign, referring = (
+        tuple(foreign_key_of(row) for row in found if not row["temporal"]) for found in (own, others)
+    )
     return Table(
         name=TableName(schema_name=head["schema_name"], name=head["name"]),
         oid=head["oid"],
@@ -197,7 +199,7 @@ def _table(
             if not index["immediate"]
         ),
         exclusions_deferrable=tuple(head["exclusions_deferrable"]),
-        temporal_keys=tuple(head["temporal_keys"]),
+        temporal_keys=tuple(sorted({row["name"] for row in (*own, *others) if row["temporal"]})),
         foreign_keys=foreign,
         referring=referring,
         triggers=head["triggers"],

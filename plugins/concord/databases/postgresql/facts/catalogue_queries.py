@@ -99,7 +99,7 @@ TRIGGER_STATE = (
 
 #: PostgreSQL 18 of a foreign key `k`: `PERIOD` is checked by containment, `NOT ENFORCED` not at all.
 _IS_TEMPORAL = "coalesce((to_jsonb(k) ->> 'conperiod')::boolean, false)"
-_IS_CHECKED = f"coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND NOT {_IS_TEMPORAL}"
+_IS_CHECKED = "coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)"
 
 
 #: Tables with what belongs to each alone, which is looked up by the table's oid.
@@ -114,8 +114,6 @@ SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relk
                FROM pg_index i WHERE i.indrelid = c.oid AND (i.indisunique OR i.indisexclusion)) AS indexes,
        array(SELECT k.conname::text FROM pg_constraint k
               WHERE k.conrelid = c.oid AND k.contype = 'x' AND k.condeferrable) AS exclusions_deferrable,
-       array(SELECT k.conname::text FROM pg_constraint k
-              WHERE c.oid IN (k.conrelid, k.confrelid) AND k.contype = 'f' AND {_IS_TEMPORAL}) AS temporal_keys,
        coalesce((SELECT json_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t
                   WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname LIKE 'zz\\_concord\\_%'), '{{}}')
          AS triggers
@@ -143,7 +141,7 @@ SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint A
        {_end("k.conrelid", "k.conkey")} AS child, {_end("k.confrelid", "k.confkey")} AS parent,
        k.conkey AS columns, k.confkey AS referenced, k.confdelsetcols AS set_columns,
        {_compared("k.conpfeqop", "c")} AS comparisons, {_compared("k.conppeqop", "p")} AS among_parents,
-       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full
+       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full, {_IS_TEMPORAL} AS temporal
   FROM pg_constraint k
  WHERE k.contype = 'f' AND k.conparentid = 0 AND {_IS_CHECKED}
    AND (k.conrelid = ANY ({{oids}}) OR k.confrelid = ANY ({{oids}}))
