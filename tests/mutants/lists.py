@@ -10,6 +10,7 @@ from tests.mutants.planted.capture import CAPTURE
 from tests.mutants.planted.comparison import COMPARISON
 from tests.mutants.planted.conflict_log import CONFLICT_LOG
 from tests.mutants.planted.constraints import CONSTRAINTS
+from tests.mutants.planted.failing_tables import FAILING_TABLES
 from tests.mutants.planted.histories import HISTORIES
 from tests.mutants.planted.hooks import HOOKS
 from tests.mutants.planted.initialization import INITIALIZATION
@@ -51,6 +52,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "hooks": HOOKS,
     "security": SECURITY,
     "sessions": SESSIONS,
+    "failing_tables": FAILING_TABLES,
 }
 
 

@@ -33,6 +33,7 @@ class Earlier(NamedTuple):
 
     met: Mapping[str, Sequence[str]] = MappingProxyType({})  #: keys of conflicts that the write step found
     judged_first: Collection[str] = ()  #: tables that Spark judges, however few versions they may meet
+    failed: Mapping[str, str] = MappingProxyType({})  #: tables whose rows could not be moved, and why
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ class Carry:
 
     def run(self) -> None:
         """All tables that changed. Spark is not even started when none did."""
-        changed, link = self.counted.changed, self.link
+        self.outcome.stop(self.earlier.failed)
+        link = self.link
+        changed = [name for name in self.counted.changed if name not in self.outcome.stopped]
         routes = [route for ordinal, name in enumerate(changed) for route in self._table(name, ordinal)]
         if routes:
             self._straight(routes)

@@ -50,7 +50,8 @@ class TaskFailed(Exception):
 def worded(table: str) -> Iterator[None]:
     """A task's failure, in our words: those of the database, else the last line that names an error.
 
-    `table` is whose changes are carried; where a task knows which of several it was, that one is named.
+    `table` is whose changes are carried; where a task knows which of several it was, that one is named. The error's
+    fact `table` is the same.
     """
     try:
         yield
@@ -62,7 +63,7 @@ def worded(table: str) -> Iterator[None]:
         if ours := _in_our_words(error):
             kind, message = ours
             about = message if message.startswith(f"{table}: ") else f"{table}: {message}"
-            raise kind(f"{about.rstrip('.')}. Nothing was written") from error
+            raise kind(f"{about.rstrip('.')}. Nothing was written", table=table) from error
         said = _what_was_said(str(error))
         if _NOT_OURS.search(str(error)):
             raise OtherCode(f"{OTHER_CODE} ({said}). Nothing was written") from error
@@ -79,7 +80,9 @@ def worded(table: str) -> Iterator[None]:
                 f"{table}: a site's database does not answer the link's tasks: {said}. Nothing was written; the next"
                 " run tries again"
             ) from error
-        raise LinkFailed(f"{table}: its rows could not be moved: {said}. Nothing was written") from error
+        raise LinkFailed(
+            f"{table}: its rows could not be moved: {said}. Nothing was written", table=table
+        ) from error
 
 
 def _in_our_words(error: Exception) -> tuple[type[ConcordError], str] | None:

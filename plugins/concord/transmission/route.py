@@ -27,8 +27,9 @@ class Route:
         shape, types = self.place.shape, self.place.types
         columns = tuple((name, types[name]) for name, _ in self.reading.columns)
         how = (columns, bool(shape.private), self.weighed)
+        key = () if shape.key_is_private else shape.key_aliases
         return [
-            Part(shape.name, self.reading, query, login, self.place.relation, *how)
+            Part(shape.name, self.reading, query, login, self.place.relation, *how, key=key)
             for query in self.reading.queries
         ]
 

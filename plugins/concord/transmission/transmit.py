@@ -8,7 +8,7 @@ from typing import cast
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.jobs.link import LinkJob, TableReport, TransmissionReport
-from concord.messages.errors import BrakeHeld, DecideAgain, SparkUnavailable, TablesStopped
+from concord.messages.errors import BrakeHeld, DecideAgain, LinkFailed, SparkUnavailable, TablesStopped
 from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Tell, silent
 from concord.rules.brake import Hold
@@ -52,8 +52,9 @@ def _decided(link: Link) -> tuple[LinkOutcome, list[TableReport]]:
     The last round does not ask it again. The rest of the chain decides what is left, so that no row stops the link.
     """
     met: dict[str, list[str]] = {}
+    failed: Mapping[str, str] = {}
     for rounds_left in reversed(range(ROUNDS)):
-        outcome = _weighed(link, Earlier(met))
+        outcome, failed = _without_failed(link, Earlier(met, failed=failed))
         if link.job.plan_only:
             return outcome, outcome.reports({})
         try:
@@ -67,6 +68,25 @@ def _decided(link: Link) -> tuple[LinkOutcome, list[TableReport]]:
         log_inserted_for_update(link, written.values())
         return outcome, outcome.reports(written)
     raise AssertionError("the last round asks nobody")
+
+
+def _without_failed(link: Link, earlier: Earlier) -> tuple[LinkOutcome, Mapping[str, str]]:
+    """Carry and weigh; again without a table whose rows could not be moved. Those tables, with the reasons.
+
+    Raises LinkFailed where no other table is left.
+    """
+    while True:
+        try:
+            return _weighed(link, earlier), earlier.failed
+        except LinkFailed as error:
+            table = str(error.facts.get("table"))
+            if not link.opened.shapes.keys() - earlier.failed.keys() - {table}:
+                raise
+            if table not in link.opened.shapes or table in earlier.failed:
+                raise
+            log_event(logger, "goes on without a table", table=table, why=error.message)
+            earlier = earlier._replace(failed={**earlier.failed, table: error.message})
+            link.target.drop_staging()
 
 
 def _weighed(link: Link, earlier: Earlier) -> LinkOutcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from concord.jobs.link import TableReport
-from concord.messages.errors import RowsOscillate
+from concord.messages.errors import RowsOscillate, StructureChanged
 from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, of_tables
 from concord.transmission.link import Link
@@ -18,7 +18,7 @@ logger = logger_named("concord.link")
 
 def write(link: Link, outcome: LinkOutcome, *, asks: bool) -> dict[str, TableReport]:
     """Rows per outcome of the tables that were written. `asks`: a function is asked again about rows that it was not
-    shown. Tables that oscillate are left out, and the others go on without them.
+    shown. Tables that oscillate, or whose own objects fail, are left out, and the others go on.
 
     Raises DecideAgain, RowsOscillate, and what the transaction raises: then nothing was written.
     """
@@ -27,26 +27,34 @@ def write(link: Link, outcome: LinkOutcome, *, asks: bool) -> dict[str, TableRep
     rows = sum(place.rows for place in outcome.placed)
     state, progress = link.opened.target_state, link.steps.progress
     with link.steps.long_step("write", Meter("write", of_tables(names), of=rows)):
-        try:
-            return link.target.write(
-                outcome.placed,
-                state,
-                session(link, outcome),
-                progress,
-                asks=asks,
-                ask_hook=link.spark.ask_hook,
-            )
-        except RowsOscillate as error:
-            passing = leave_out_oscillating(error, link, outcome)
-            return link.target.write(
-                outcome.placed,
-                state,
-                session(link, outcome),
-                progress,
-                passing,
-                asks=asks,
-                ask_hook=link.spark.ask_hook,
-            )
+        passing: set[str] = set()
+        while True:
+            try:
+                return link.target.write(
+                    outcome.placed,
+                    state,
+                    session(link, outcome),
+                    progress,
+                    passing,
+                    asks=asks,
+                    ask_hook=link.spark.ask_hook,
+                )
+            except RowsOscillate as error:
+                if passing:
+                    raise
+                passing = leave_out_oscillating(error, link, outcome)
+            except StructureChanged as error:
+                _leave_out_failed(error, outcome)
+
+
+def _leave_out_failed(error: StructureChanged, outcome: LinkOutcome) -> None:
+    """Raises the error where no other table is left to carry."""
+    table = error.facts.get("table")
+    if table is None or table in outcome.stopped:
+        raise error
+    outcome.stop({str(table): error.message})
+    if not outcome.carried:
+        raise error
 
 
 def remember(link: Link, outcome: LinkOutcome) -> None:

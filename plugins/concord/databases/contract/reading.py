@@ -60,6 +60,7 @@ class Part:
     judged: bool = (
         True  #: staging tells what becomes of each row; a snapshot's rows are its content, without more
     )
+    key: tuple[str, ...] = ()  #: columns by which a message names a row; none where it must not
 
 
 @dataclass(frozen=True, slots=True)

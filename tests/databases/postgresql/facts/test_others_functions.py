@@ -89,3 +89,34 @@ def test_the_functions_of_a_view_that_a_snapshot_reads_are_named_however_deep(co
         f"london: public.outer_view: the index public.i runs app.half(integer) {said}",
         f"london: public.outer_view: the view public.inner_view runs app.half(integer) {said}",
     ]
+
+
+#: Bodies, and whether the function finds a name of a user's schema by search_path.
+BODIES = {
+    "sql AS 'SELECT norm($1)'": True,
+    "plpgsql AS 'BEGIN RETURN norm($1); END'": True,
+    "plpgsql AS 'BEGIN RETURN (SELECT max(v) FROM words); END'": True,
+    "plpgsql AS 'BEGIN RETURN $1::short; END'": True,
+    "sql RETURN public.norm($1)": False,
+    "sql AS 'SELECT public.norm($1)'": False,
+    "plpgsql AS 'BEGIN RETURN lower($1); END'": False,
+    "plpgsql SET search_path = public AS 'BEGIN RETURN norm($1); END'": False,
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_a_function_that_finds_names_by_search_path_is_named_with_the_remedy(sites: Bare, body: str) -> None:
+    sites.run(
+        "CREATE FUNCTION public.norm(text) RETURNS text LANGUAGE sql IMMUTABLE RETURN lower($1)",
+        "CREATE DOMAIN public.short AS text",
+        "CREATE TABLE public.words (id int PRIMARY KEY, v text)",
+        f"CREATE FUNCTION public.made(text) RETURNS text IMMUTABLE LANGUAGE {body}",
+        "CREATE TABLE public.book (id int PRIMARY KEY, title text)",
+    )
+    sites.capetown.run("ALTER TABLE book ADD CONSTRAINT named CHECK (made(title) <> '')")
+    named = (
+        "capetown: public.book: the constraint named runs public.made(text), which seems to find names by search_path;"
+        " Concord's sessions have an empty one: ALTER FUNCTION public.made(text) SET search_path = …, or the table"
+        " stops"
+    )
+    assert notices(sites) == ([named] if BODIES[body] else [])

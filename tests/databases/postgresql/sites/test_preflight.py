@@ -104,6 +104,9 @@ TABLES = {
     "CREATE TABLE refused (id int PRIMARY KEY); ALTER TABLE refused ENABLE ROW LEVEL SECURITY": (
         "has row-level security, which can hide rows from Concord and read as a mass delete; disable it",
     ),
+    "CREATE TABLE refused (id int PRIMARY KEY); CREATE RULE quiet AS ON INSERT TO refused DO INSTEAD NOTHING": (
+        "has the rule quiet, under which PostgreSQL refuses MERGE; drop it, or let a trigger do what it does",
+    ),
     "CREATE TABLE refused (id int, EXCLUDE USING gist (span WITH &&) DEFERRABLE, span int4range, PRIMARY KEY (id))": (
         "has the deferrable exclusion constraint refused_span_excl; make it NOT DEFERRABLE",
     ),

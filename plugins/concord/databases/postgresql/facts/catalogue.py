@@ -71,6 +71,7 @@ class Table:
     deferrable_unique: tuple[UniqueKey, ...]
     exclusions_deferrable: tuple[str, ...]
     temporal_keys: tuple[str, ...]  #: foreign keys with PERIOD, of this table or to it
+    rules: tuple[str, ...]
     foreign_keys: tuple[ForeignKey, ...]  #: of this table to its parents
     referring: tuple[ForeignKey, ...]  #: of other tables (or itself) to this one
     triggers: dict[
@@ -200,6 +201,7 @@ def _table(
         ),
         exclusions_deferrable=tuple(head["exclusions_deferrable"]),
         temporal_keys=tuple(sorted({row["name"] for row in (*own, *others) if row["temporal"]})),
+        rules=tuple(head["rules"]),
         foreign_keys=foreign,
         referring=referring,
         triggers=head["triggers"],

@@ -116,7 +116,8 @@ SELECT c.oid::bigint AS oid, n.nspname AS schema_name, c.relname AS name, c.relk
               WHERE k.conrelid = c.oid AND k.contype = 'x' AND k.condeferrable) AS exclusions_deferrable,
        coalesce((SELECT json_object_agg(t.tgname, {TRIGGER_STATE}) FROM pg_trigger t
                   WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgname LIKE 'zz\\_concord\\_%'), '{{}}')
-         AS triggers
+         AS triggers,
+       array(SELECT r.rulename::text FROM pg_rewrite r WHERE r.ev_class = c.oid AND c.relkind = 'r' ORDER BY 1) AS rules
   FROM """
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.catalogue_queries import TRUSTED
 from concord.databases.postgresql.facts.connection import Connection, rows
@@ -56,16 +57,47 @@ SELECT DISTINCT o.start::bigint, o.kind, o.name, f.oid::regprocedure::text, f.pr
   LEFT JOIN pg_operator p ON d.refclassid = 'pg_operator'::regclass AND p.oid = d.refobjid
   JOIN pg_proc f ON f.oid = CASE d.refclassid WHEN 'pg_proc'::regclass THEN d.refobjid ELSE p.oprcode END
   JOIN pg_roles w ON w.oid = f.proowner
- WHERE NOT w.rolsuper AND w.rolname <> current_user AND NOT {TRUSTED} ORDER BY 1, 2, 3, 4"""
+ WHERE NOT {TRUSTED} AND {{chosen}} ORDER BY 1, 2, 3, 4"""
+
+_OTHERS = "NOT w.rolsuper AND w.rolname <> current_user"
+
+_USERS = "NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)"
+
+
+def _mentions(relation: str, name: str, namespace: str, before: str, after: str) -> str:
+    """Condition on a function `f`: its text names an object of another schema, without that schema."""
+    return (
+        f"EXISTS (SELECT 1 FROM {relation} n WHERE n.{namespace} {_USERS} AND n.{name} ~ '^\\w+$'"
+        f" AND f.prosrc ~* ({literal(before)} || n.{name} || {literal(after)}))"
+    )
+
+
+#: How a text calls a function, reads a relation, and casts to a type, without the schema.
+_NAMED = (
+    _mentions("pg_proc", "proname", "pronamespace", r'(^|[^.\w"$])', r"\s*\("),
+    _mentions("pg_class", "relname", "relnamespace", r"\m(from|join|into|update|only)\s+", r"\M"),
+    _mentions("pg_type", "typname", "typnamespace", r"::\s*", r"\M"),
+)
+
+#: Its text is read when it runs, under the search_path of whoever runs it.
+_BY_PATH = f"""f.prosqlbody IS NULL AND ({" OR ".join(_NAMED)})
+   AND NOT EXISTS (SELECT 1 FROM unnest(f.proconfig) c WHERE starts_with(c, 'search_path='))"""
 
 
 def notices(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
-    """Each function, with what runs it and whose it is, one line each."""
+    """Each function of others, with what runs it and whose it is; then each that may need a search_path. One line
+    each."""
     names = {table.oid: table.name for table in tables.values()}
     if not names:
         return
-    for oid, kind, name, function, owner in rows(connection, _FOUND.format(oids=", ".join(map(str, names)))):
+    oids = ", ".join(map(str, names))
+    for oid, kind, name, function, owner in rows(connection, _FOUND.format(oids=oids, chosen=_OTHERS)):
         yield (
             f"{site}: {names[oid]}: {kind} {name} runs {function} of {owner} when Concord's logins read or write;"
             f" trust {owner} as far as them"
+        )
+    for oid, kind, name, function, _ in rows(connection, _FOUND.format(oids=oids, chosen=_BY_PATH)):
+        yield (
+            f"{site}: {names[oid]}: {kind} {name} runs {function}, which seems to find names by search_path; Concord's"
+            f" sessions have an empty one: ALTER FUNCTION {function} SET search_path = …, or the table stops"
         )

@@ -62,6 +62,8 @@ def kind_problems(table: Table) -> Iterator[str]:
         yield "has row-level security, which can hide rows from Concord and read as a mass delete; disable it"
     if len(table.columns) > MOST_COLUMNS:
         yield f"has {len(table.columns)} columns; Concord takes at most {MOST_COLUMNS}"
+    for name in table.rules:
+        yield f"has the rule {name}, under which PostgreSQL refuses MERGE; drop it, or let a trigger do what it does"
     for name in table.exclusions_deferrable:
         yield f"has the deferrable exclusion constraint {name}; make it NOT DEFERRABLE"
     for name in table.temporal_keys:

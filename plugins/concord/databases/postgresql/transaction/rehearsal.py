@@ -16,6 +16,7 @@ import psycopg
 from concord.databases.postgresql.constraints import orphans
 from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
+from concord.databases.postgresql.facts.table_errors import of_table
 from concord.databases.postgresql.rows.repetition import COLLISIONS
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import merge
@@ -171,8 +172,9 @@ class Rehearsal:
 
     def _tried(self, each: Suspects, chosen: str) -> psycopg.Error | None:
         """Write the base rows alone: the shadow refuses nothing. An error of the database's own state is raised."""
+        shape = each.shape
         try:
-            with self.connection.transaction():
+            with of_table(shape.name, self.site, private=bool(shape.private)), self.connection.transaction():
                 merge.write_base(self.connection, each.among(chosen), values_move=True)
         except psycopg.Error as error:
             if not is_refusal(error):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
@@ -10,6 +11,7 @@ from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.facts.storage import Storage, read_storage
+from concord.databases.postgresql.facts.table_errors import of_table
 from concord.databases.postgresql.ledger import reinitialization, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
@@ -75,9 +77,10 @@ def _log(
     """The conflicts of every table, counted in its report."""
     for table in judged:
         name = table.staged.shape.name
-        reports[name] = _with_keys(connection, table, reports[name])
-        reports[name] = one_table.log_table(connection, writing, table, reports[name])
-        reports[name] = reinitialization.counted(connection, table, reports[name])
+        with _of(table.staged, writing):
+            reports[name] = _with_keys(connection, table, reports[name])
+            reports[name] = one_table.log_table(connection, writing, table, reports[name])
+            reports[name] = reinitialization.counted(connection, table, reports[name])
 
 
 def _write(
@@ -91,9 +94,9 @@ def _write(
 ) -> None:
     """The rows of every table, then new versions for those that gave their unique values to others."""
     for table in judged:
-        one_table.write_table(
-            connection, writing, table, reports[table.staged.shape.name], values_move=values_move
-        )
+        report = reports[table.staged.shape.name]
+        with _of(table.staged, writing):
+            one_table.write_table(connection, writing, table, report, values_move=values_move)
     for each in gave_way:
         uniqueness.stamp(connection, each.shape)
         reports[each.shape.name] = _with_conflicts(reports[each.shape.name], each.logged)
@@ -189,7 +192,8 @@ def _judge(
         terms = guard.Terms(
             _damaged(writing, each), suspicion, held, converts, _forgotten(writing, each.shape)
         )
-        table, report = one_table.judge_table(connection, writing.job, each, chains, ordinal, terms)
+        with _of(each, writing):
+            table, report = one_table.judge_table(connection, writing.job, each, chains, ordinal, terms)
         if report.quarantined and writing.session is None:
             raise ConstraintViolated(f"{too_large.reason(connection, table)}; nothing was written")
         judged.append(table)
@@ -233,9 +237,15 @@ def _mend_uniqueness(
     for table in judged:
         shape = table.staged.shape
         former.open_for(connection, shape)
-        if lost := uniqueness.mend(connection, table, writing.job, violated=violated):
+        with _of(table.staged, writing):
+            lost = uniqueness.mend(connection, table, writing.job, violated=violated)
+        if lost:
             found.append(lost)
     return found
+
+
+def _of(staged: Staged, writing: Writing) -> AbstractContextManager[None]:
+    return of_table(staged.shape.name, writing.site, private=bool(staged.shape.private))
 
 
 def _with_keys(connection: Connection, table: Judged, report: TableReport) -> TableReport:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from concord.databases.contract.ends import Job
 from concord.databases.postgresql.facts.connection import Connection, every, one, run
+from concord.databases.postgresql.facts.table_errors import of_table
 from concord.databases.postgresql.rows.stage import Staged
 from concord.databases.postgresql.write import unregistered
 
@@ -23,17 +25,22 @@ def lock(
     registering = [each for each in staged if each.shape.registers]
     logged = [each for each in registering if each.shape.by_log]
     (since,) = one(connection, "SELECT pg_current_snapshot()::text") if logged else ("",)
-    locked = {
-        each.shape.name: sum(int(count) for ((count,),) in every(connection, *_base(each)))
-        for each in registering
-    }
+    locked = {}
+    for each in registering:
+        with _of(each, job):
+            locked[each.shape.name] = sum(int(count) for ((count,),) in every(connection, *_base(each)))
     if logged and again:
         unregistered.register(job, [each.shape.name for each in logged])
     for each in staged:
-        run(connection, *(() if each in registering else _base(each)), *_shadow(each))
+        with _of(each, job):
+            run(connection, *(() if each in registering else _base(each)), *_shadow(each))
     for each in logged:
         unregistered.refuse(connection, each, locked[each.shape.name], registered=again, since=since)
     return locked
+
+
+def _of(staged: Staged, job: Job) -> AbstractContextManager[None]:
+    return of_table(staged.shape.name, job.target.name, private=bool(staged.shape.private))
 
 
 def _base(staged: Staged) -> list[str]:

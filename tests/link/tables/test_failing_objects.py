@@ -1,0 +1,112 @@
+"""A table whose index, constraint, generated column, domain or rule fails stops itself, named with the remedy; the
+others go on."""
+
+import pytest
+
+from concord.messages.errors import StructureChanged
+from tests.given.fixtures import MakePair
+from tests.given.site import APPLIER, Site
+from tests.given.two_sites import Pair
+
+pytestmark = pytest.mark.spark
+
+#: A function that finds another one by search_path, which a user's session has and Concord's have not.
+FUNCTIONS = (
+    "CREATE FUNCTION norm(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN lower(v); END$$",
+    "CREATE FUNCTION inner_sql(v text) RETURNS text LANGUAGE sql IMMUTABLE AS $$SELECT norm(v) || 'x'$$",
+    "CREATE FUNCTION inner_pl(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN norm(v) || 'x'; END$$",
+    f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {APPLIER}",
+)
+BOOK = "CREATE TABLE book (id int PRIMARY KEY, title text)"
+TABLES = {
+    "index": f"{BOOK}; CREATE INDEX ON book (inner_{{kind}}(title))",
+    "unique": f"{BOOK}; CREATE UNIQUE INDEX ON book (inner_{{kind}}(title))",
+    "check": "CREATE TABLE book (id int PRIMARY KEY, title text CHECK (inner_{kind}(title) <> ''))",
+    "generated": "CREATE TABLE book (id int PRIMARY KEY, title text,"
+    " made text GENERATED ALWAYS AS (inner_{kind}(title)) STORED)",
+    "domain": "CREATE DOMAIN words AS text CHECK (inner_{kind}(VALUE) <> '');"
+    " CREATE TABLE book (id int PRIMARY KEY, title words)",
+}
+OTHERS = ("CREATE TABLE shop (id int PRIMARY KEY, name text)", "INSERT INTO shop VALUES (1, 'one')")
+
+
+def _edit(site: Site) -> None:
+    site.run("INSERT INTO book VALUES (1, 'A')", "UPDATE shop SET name = 'two'")
+
+
+def _found(site: Site) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    return site.rows("SELECT id, title FROM book ORDER BY id"), site.rows("SELECT name FROM shop")
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        *((what, "pl") for what in TABLES),
+        *((what, "sql") for what in TABLES if what not in ("index", "unique")),
+    ],
+)
+def test_a_function_that_relies_on_search_path_stops_its_table_and_is_named(
+    pair: MakePair, what: str, kind: str
+) -> None:
+    sites = pair(*FUNCTIONS, TABLES[what].format(kind=kind), *OTHERS)
+    _edit(sites.london)
+
+    report = sites.run()
+
+    (stopped,) = [each.stopped for each in report.tables if each.stopped]
+    assert stopped.startswith("public.book: capetown cannot write it: function norm(text) does not exist")
+    assert f"ALTER FUNCTION public.inner_{kind}(text) SET search_path" in stopped.replace(
+        f"ALTER FUNCTION inner_{kind} ", f"ALTER FUNCTION public.inner_{kind}(text) "
+    )
+    assert _found(sites.capetown) == ([], [("two",)])
+    _mended(sites, f"ALTER FUNCTION inner_{kind}(text) SET search_path = public")
+
+
+def _mended(sites: Pair, *statements: str) -> None:
+    for site in sites.sites:
+        site.run(*statements)
+    sites.settle()
+    assert _found(sites.capetown) == _found(sites.london) == ([(1, "A")], [("two",)])
+
+
+@pytest.mark.parametrize("site", ["london", "capetown"])
+def test_an_index_that_keeps_its_table_from_being_read_stops_that_table(pair: MakePair, site: str) -> None:
+    """PostgreSQL looks into a function of SQL when it plans any statement about the table."""
+    sites = pair(*FUNCTIONS, BOOK, *OTHERS)
+    _edit(sites.london)
+    at = getattr(sites, site)
+    at.run("CREATE INDEX ON book (inner_sql(title))")
+
+    report = sites.run()
+
+    (stopped,) = [each.stopped for each in report.tables if each.stopped]
+    assert stopped.startswith("public.book: ")
+    assert "function norm(text) does not exist" in stopped
+    assert "ALTER FUNCTION inner_sql SET search_path" in stopped
+    assert _found(sites.capetown) == ([], [("two",)])
+    _mended(sites, "ALTER FUNCTION inner_sql(text) SET search_path = public")
+
+
+def test_a_rule_stops_its_table_and_is_named(pair: MakePair) -> None:
+    sites = pair(BOOK, *OTHERS)
+    sites.capetown.run("CREATE RULE quiet AS ON INSERT TO book WHERE NEW.id < 0 DO INSTEAD NOTHING")
+    _edit(sites.london)
+
+    report = sites.run()
+
+    (stopped,) = [each.stopped for each in report.tables if each.stopped]
+    assert stopped.startswith("public.book: capetown cannot write it: cannot execute MERGE")
+    assert "drop it, or let a trigger do what it does" in stopped
+    assert _found(sites.capetown) == ([], [("two",)])
+    sites.capetown.run("DROP RULE quiet ON book")
+    _mended(sites)
+
+
+def test_a_table_alone_fails_its_run_with_the_same_words(pair: MakePair) -> None:
+    sites = pair(BOOK)
+    sites.capetown.run("CREATE RULE quiet AS ON INSERT TO book WHERE NEW.id < 0 DO INSTEAD NOTHING")
+    sites.london.run("INSERT INTO book VALUES (1, 'A')")
+    with pytest.raises(
+        StructureChanged, match=r"public\.book: capetown cannot write it: cannot execute MERGE"
+    ):
+        sites.run()
