@@ -13,6 +13,7 @@ from tests.mutants.planted.constraints import CONSTRAINTS
 from tests.mutants.planted.failing_tables import FAILING_TABLES
 from tests.mutants.planted.histories import HISTORIES
 from tests.mutants.planted.hooks import HOOKS
+from tests.mutants.planted.hostile_sites import HOSTILE_SITES
 from tests.mutants.planted.initialization import INITIALIZATION
 from tests.mutants.planted.orchestration import ORCHESTRATION
 from tests.mutants.planted.own_equality import OWN_EQUALITY
@@ -53,6 +54,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "security": SECURITY,
     "sessions": SESSIONS,
     "failing_tables": FAILING_TABLES,
+    "hostile_sites": HOSTILE_SITES,
 }
 
 

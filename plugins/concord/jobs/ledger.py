@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from concord.jobs import stored
 
 Image = Mapping[str, str | None]
 Dot = tuple[str, int, int]
@@ -43,6 +45,11 @@ class Entry:
     overturned_by: str | None = None
     overturned_version: Mapping[str, Any] | None = None  #: what the loser came back as
 
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Entry:
+        """The entry as it was collected; another site may have stored anything in it."""
+        return cls(**as_stored(found))
+
     @property
     def short_id(self) -> str:
         return self.id[:SHOWN]
@@ -69,13 +76,26 @@ class Entry:
         return None
 
 
-#: The parts that tell one version from another; entries of early releases may have none of them.
-_PARTS = frozenset({"origin", "changed_at", "derived", "vector", "deleted"})
+#: The fields of an entry that are JSON, each with what reads it.
+_JSON: Mapping[str, Callable[[object], Any]] = {
+    "key": stored.key_of,
+    "winner_version": stored.version_of,
+    "loser_version": stored.version_of,
+    "winner_row": stored.image_of,
+    "loser_row": stored.image_of,
+    "withheld": stored.withheld_of,
+    "overturned_version": stored.version_of,
+}
+
+
+def as_stored(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an entry, each JSON of its kind."""
+    return {name: _JSON[name](value) if name in _JSON else value for name, value in found.items()}
 
 
 def kept(version: Mapping[str, Any]) -> bool:
     """Does an entry hold this version of its own?"""
-    return version.keys() >= _PARTS
+    return version.keys() >= stored.PARTS
 
 
 def dot(version: Mapping[str, Any]) -> Dot:

@@ -133,4 +133,4 @@ def _text(value: object) -> str | None:
 
 
 def _dot(version: Mapping[str, Any] | None) -> list[Any] | None:
-    return None if version is None else [version[part] for part in ("origin", "changed_at", "derived")]
+    return None if version is None else [version.get(part) for part in ("origin", "changed_at", "derived")]

@@ -34,7 +34,7 @@ def entries(engine: Engine, chosen: Chosen, limit: int | None = None) -> Iterato
     query = _narrowed(_ENTRIES, chosen).order_by(Conflict.decided_at.desc(), Conflict.id).limit(limit)
     with reading(engine).execution_options(yield_per=BATCH).begin() as connection:
         for row in connection.execute(query).mappings():
-            yield Entry(**row)
+            yield Entry.of(dict(row))
 
 
 def count(engine: Engine, chosen: Chosen) -> int:
@@ -51,7 +51,7 @@ def find(engine: Engine, beginning: str) -> Entry:
     if len(found) != 1:
         known = "several conflicts; type more of it" if found else "no conflict that was collected"
         raise ParametersRefused(f"{beginning!r} begins the id of {known}; see `conflicts list`")
-    return Entry(**found[0])
+    return Entry.of(dict(found[0]))
 
 
 def run_of(engine: Engine, entry: Entry) -> str | None:

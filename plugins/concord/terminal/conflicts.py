@@ -66,8 +66,8 @@ def _facts(entry: Entry, run: str | None) -> Iterator[tuple[str, str]]:
         yield side, _version(version) if kept(version) else "its version was not kept"
     if entry.overturned_at is not None:
         version = entry.overturned_version or {}
-        came_back = "{origin} {changed_at} {derived}".format(**version)
-        yield "overturned", f"{entry.overturned_at:{_WHEN}} UTC by {entry.overturned_by}, as {came_back}"
+        came_back = ", as {origin} {changed_at} {derived}".format(**version) if kept(version) else ""
+        yield "overturned", f"{entry.overturned_at:{_WHEN}} UTC by {entry.overturned_by}{came_back}"
 
 
 def _version(version: Mapping[str, Any]) -> str:

@@ -18,6 +18,9 @@ from dataclasses import dataclass, replace
 
 from concord.versions.row_version import Dot, RowVersion, Vector, next_stamp, unite
 
+#: Characters of the origins of a vector. One that has more was made up: only what other sites know of it is kept.
+MOST_NAMED = 16_384
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -46,6 +49,8 @@ def restamped(version: RowVersion, elsewhere: Vector, clock: Clock) -> RowVersio
     one did not name, and is later than all that anybody has seen of this site."""
     dropped = ahead(version, clock)
     vector = {origin: entry for origin, entry in version.vector.items() if origin not in dropped}
+    if sum(map(len, vector)) > MOST_NAMED:
+        vector = {origin: entry for origin, entry in vector.items() if origin in elsewhere}
     seen_of_here = {clock.origin: elsewhere.get(clock.origin, (0, 0))}
     at = next_stamp(unite(vector, seen_of_here), clock.now, clock.floor)
     vector[clock.origin] = (at, 0)

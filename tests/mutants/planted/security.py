@@ -182,16 +182,16 @@ SECURITY = (
     ),
     Mutant(
         "a derivation without bound is taken over",
-        "concord.databases.postgresql.write.suspicious:Suspicion._no_version",
-        "OR s.concord_derived NOT BETWEEN 0 AND {MOST_DERIVED}",
+        "concord.databases.postgresql.facts.row_version:no_dot",
+        " OR {derived} NOT BETWEEN 0 AND {MOST_DERIVED}",
         "",
         f"{HOSTILE} -k whatever_a_version",
     ),
     Mutant(
         "an origin that is none is taken over",
-        "concord.databases.postgresql.write.suspicious:Suspicion._no_version",
-        "({origin} OR {numbers}",
-        "({numbers}",
+        "concord.databases.postgresql.facts.row_version:no_dot",
+        "OR {origin} !~ {literal(ORIGIN)} AND {origin} <> ''",
+        "",
         f"{HOSTILE} -k whatever_a_version",
     ),
     Mutant(

@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from concord.databases.postgresql.facts import row_image
 from concord.databases.postgresql.hooks import hooked
 from concord.messages.errors import HookFailed
 from concord.rules.hook import Added, Hook
@@ -291,3 +292,15 @@ def test_a_table_without_a_hook_here_is_not_shown(site: HookedSite) -> None:
     site.write(update(20), decides=refusing)
     assert site.shown == []
     assert site.target.waiting() == []
+
+
+@pytest.mark.parametrize(("here", "there"), [("here", "x" * 1_000), ("x" * 1_000, "there")])
+def test_a_row_that_is_too_large_to_be_shown_waits(
+    site: HookedSite, monkeypatch: pytest.MonkeyPatch, here: str, there: str
+) -> None:
+    monkeypatch.setattr(row_image, "LARGEST", 1_000)
+    site.target.keep({**HERE, "title": here}, FIRST)
+    written = site.write(update(20, title=there), update(30, key=2, version=made("london", 30, born=True)))
+    assert written.counts == {"acquired": 2, "applied": 1, "quarantined": 1}
+    assert [row.incoming and row.incoming["id"] for row in site.shown] == ["2"]
+    assert "more than the 1,000 that the conflict log keeps of a row" in site.target.waiting()[0][1]

@@ -5,6 +5,7 @@ The versions come from another site, whose applier or superuser may have written
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -209,3 +210,31 @@ def test_the_newest_stamp_of_a_vector_is_found_whatever_it_holds(target: Written
     read = vector_from_json(text)
     if isinstance(vector, dict) and len(read) == len(vector):
         assert (found or 0) == newest(read)
+
+
+@pytest.mark.parametrize(
+    "vector", [*UNREADABLE.values(), '{"london#1": [4611686018427387905, 0]}', '{"x": 7}', "7"]
+)
+def test_a_row_that_meets_a_version_which_is_none_waits_by_name(target: WrittenSite, vector: str) -> None:
+    """Python and SQL would judge it differently, and the write would be repeated in vain."""
+    target.keep(HERE, made("capetown", 5))
+    target.site.run(f"UPDATE {SHADOW} SET vector = '{vector}'::jsonb WHERE id = 1")
+    other = Change(OTHER, made("london", now(), born=True))
+    counts = target.write(Change(THERE, made("london", 20)), other).counts
+    assert counts == {"acquired": 2, "applied": 1, "quarantined": 1}
+    [(_, reason)] = target.waiting()
+    assert reason.endswith("stamp it anew: python -m concord restamp capetown")
+    target.site.run(f"UPDATE {SHADOW} SET vector = '{{\"capetown#1\": [5, 0]}}'::jsonb WHERE id = 1")
+    assert target.write(Change(OTHER, made("london", now(), born=True))).counts["conflicts"] == 1
+    assert target.waiting() == []
+
+
+@pytest.mark.parametrize("part", ["vector", "origin"])
+def test_a_version_without_bound_waits(target: WrittenSite, part: str) -> None:
+    """Users' edits would add to it, until no jsonb holds it any more."""
+    target.keep(HERE, made("capetown", 5))
+    many = {f"site{n}#1": [n, n % 7] for n in range(20_000)}
+    version = replace(made("london", 20), origin="x" * 100_000 + "#1" if part == "origin" else "london#1")
+    vector = many if part == "vector" else {version.origin: [20, 0]}
+    counts = target.write(Change(THERE, version, vector=json.dumps(vector))).counts
+    assert counts == {"acquired": 1, "quarantined": 1}

@@ -110,3 +110,51 @@ def test_a_private_key_is_in_no_reason(target: WrittenSite, private: bool) -> No
     site.write(Change(row(LONG), made("london", 20)))
     [(_, why)] = site.waiting()
     assert ("(1)" in why) is not private
+
+
+UNIQUE = "CREATE TABLE code (id int PRIMARY KEY, token text UNIQUE, body text)"
+
+
+def test_a_large_row_gives_no_unique_value_up(
+    written_site: MakeWritten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be overwritten, or deleted, without a log: the arriving row waits in its place."""
+    monkeypatch.setattr(row_image, "LARGEST", LARGEST)
+    target = written_site(UNIQUE)
+    here = {"id": 1, "token": "taken", "body": LONG}
+    target.keep(here, made("capetown", 10))
+    arriving = {"id": 2, "token": "taken", "body": "there"}
+    free = {"id": 3, "token": "free", "body": LONG}
+    written = target.write(
+        Change(arriving, made("london", 20, born=True)), Change(free, made("london", 30, born=True))
+    )
+    assert written.counts == {"acquired": 2, "applied": 1, "quarantined": 1}
+    assert [target.row(key) for key in (1, 2, 3)] == [here, None, free]
+    assert "code_token_key" in target.waiting()[0][1]
+
+
+FAMILY = (
+    "CREATE TABLE parent (id int PRIMARY KEY)",
+    "CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE CASCADE, body text)",
+)
+
+
+def test_a_large_child_stays_and_the_delete_of_its_parent_waits(
+    written_site: MakeWritten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_image, "LARGEST", LARGEST)
+    target = written_site(*FAMILY)
+    parent, child = "public.parent", "public.child"
+    before = made("london", 1)
+    target.keep({"id": 1}, before, table=parent)
+    large = {"id": 1, "parent": 1, "body": LONG}
+    target.keep(large, made("capetown", 10), table=child)
+    gone = Change({"id": 1}, made("london", 20, before, deleted=True), parent)
+    written = target.write(gone, Change({"id": 2}, made("london", 30, born=True), parent))
+    assert written.reports[parent].quarantined == 1
+    assert (target.row(1, table=child), target.row(1, table=parent)) == (large, {"id": 1})
+    assert target.row(2, table=parent) == {"id": 2}
+    assert target.conflicts() == []
+    target.site.as_application("DELETE FROM child")
+    target.write(Change({"id": 3}, made("london", 40, born=True), parent))
+    assert (target.row(1, table=parent), target.waiting()) == (None, [])

@@ -6,7 +6,7 @@ Every statement takes its text from here; the functions `concord.vector_…` sta
 from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
-from concord.versions.row_version import MOST_DERIVED
+from concord.versions.row_version import MOST_DERIVED, ORIGIN
 
 #: The site's clock in µs since 1970 UTC.
 NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -22,6 +22,13 @@ def includes(vector: str, origin: str, changed_at: str, derived: str) -> str:
     return f"{vector} -> {origin} >= {dot(changed_at, derived)}"
 
 
+#: Bytes of an origin.
+LONGEST_ORIGIN = 1_000
+
+#: Stored bytes of a vector. Each origin takes about 40: a site's name and its incarnation.
+LARGEST_VECTOR = 64 * 1024
+
+
 def beyond(vector: str, latest: str) -> str:
     """Condition: `vector` is not a valid vector, or has an entry later than `latest` (SQL, µs).
 
@@ -30,7 +37,8 @@ def beyond(vector: str, latest: str) -> str:
     variables = (
         f"(SELECT jsonb_build_object('latest', {latest}))"  # computed once a statement, unless it names a row
     )
-    return f"coalesce(jsonb_path_exists({vector}, {literal(_NO_ENTRY)}, {variables}, true), true)"
+    invalid = f"coalesce(jsonb_path_exists({vector}, {literal(_NO_ENTRY)}, {variables}, true), true)"
+    return f"(pg_column_size({vector}) > {LARGEST_VECTOR} OR {invalid})"
 
 
 #: An invalid entry of a vector. Strict mode, since a lax path would unwrap an array within the array.
@@ -39,6 +47,14 @@ _NO_ENTRY = (
     " || @[0] < 0 || @[0] > $latest || @[0] != @[0].floor()"
     f" || @[1] < 0 || @[1] > {MOST_DERIVED} || @[1] != @[1].floor())"
 )
+
+
+def no_dot(origin: str, changed_at: str, derived: str) -> str:
+    """Condition: these are not the origin and the numbers of a version. NULL where one of them is."""
+    return (
+        f"(octet_length({origin}) > {LONGEST_ORIGIN} OR {origin} !~ {literal(ORIGIN)} AND {origin} <> ''"
+        f" OR {changed_at} < 0 OR {derived} NOT BETWEEN 0 AND {MOST_DERIVED})"
+    )
 
 
 def next_stamp(vector: str, stamp_floor: str) -> str:

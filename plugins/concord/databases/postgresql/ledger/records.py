@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -14,8 +14,9 @@ from concord.databases.contract.status import DroppedIndex, InitializationAtSite
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words
 from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.rows.stage import drop_orphans, orphans
-from concord.jobs.ledger import Overturn
+from concord.jobs.ledger import Overturn, as_stored
 from concord.jobs.site import SiteAccess
+from concord.jobs.stored import version_of
 from concord.messages.errors import NotProvisioned
 
 Kept = TypeVar("Kept", InitializationAtSite, DroppedIndex)
@@ -23,12 +24,14 @@ Kept = TypeVar("Kept", InitializationAtSite, DroppedIndex)
 #: Rows handled at once: conflict rows carry two whole images.
 BATCH = 500
 
+#: No entry of Concord's has longer names; the repository has indexes of them.
 _CONFLICTS = """
 SELECT id, synchronization, link, transmission, table_name, key, type AS conflict_type, resolver, reason, winner_site,
        loser_site, winner_version, loser_version, winner_row, loser_row, withheld, decided_at,
        %(site)s AS site
   FROM concord.conflict
  WHERE link = %(link)s AND (transmission = %(transmission)s OR decided_at >= %(since)s)
+   AND greatest(octet_length(id), octet_length(synchronization), octet_length(table_name)) <= 1000
  ORDER BY decided_at, id"""
 
 _OVERTURNED = "SELECT conflict, person, version, although_changed, overturned_at FROM concord.overturn"
@@ -70,19 +73,23 @@ def _all_of(site: SiteAccess, kind: type[Kept], place: str) -> list[Kept]:
 def conflicts(
     site: SiteAccess, link: str, transmission: str, since: datetime
 ) -> Iterator[list[dict[str, Any]]]:
-    """In batches: the conflicts that this transmission of the link decided at `site`, and all since `since`.
+    """In batches: the conflicts that this transmission of the link decided at `site`, and all since `since`. Raises a
+    ConcordError.
 
     The latter are what earlier transmissions decided whose task died before it could collect them.
     """
     asked = {"site": site.name, "link": link, "transmission": transmission, "since": since}
-    with (
-        connect(site.reader, "concord conflicts") as connection,
-        connection.transaction(),
-        connection.cursor("concord_conflicts", row_factory=dict_row) as cursor,
-    ):
-        cursor.execute(_CONFLICTS, asked)
-        while batch := cursor.fetchmany(BATCH):
-            yield batch
+    try:
+        with (
+            connect(site.reader, "concord conflicts") as connection,
+            connection.transaction(),
+            connection.cursor("concord_conflicts", row_factory=dict_row) as cursor,
+        ):
+            cursor.execute(_CONFLICTS, asked)
+            while batch := cursor.fetchmany(BATCH):
+                yield [as_stored(each) for each in batch]
+    except psycopg.Error as error:
+        raise in_our_words(error, site.name) from error
 
 
 _WAITING = """
@@ -103,10 +110,14 @@ def waiting_at(site: SiteAccess) -> list[WaitingAtSite]:
 
 
 def overturns(site: SiteAccess, since: datetime) -> list[Overturn]:
-    """Which losers were brought back at `site` since a moment: people ask for few."""
+    """Which losers were brought back at `site` since a moment: people ask for few. Raises a ConcordError."""
     with connect(site.reader, "concord conflicts") as connection:
-        cursor = connection.cursor(row_factory=class_row(Overturn))
-        return cursor.execute(f"{_OVERTURNED} WHERE overturned_at >= %s".encode(), [since]).fetchall()
+        try:
+            cursor = connection.cursor(row_factory=class_row(Overturn))
+            found = cursor.execute(f"{_OVERTURNED} WHERE overturned_at >= %s".encode(), [since]).fetchall()
+        except psycopg.Error as error:
+            raise in_our_words(error, site.name) from error
+    return [replace(each, version=version_of(each.version)) for each in found]
 
 
 def purge_conflicts(site: SiteAccess, kept: timedelta, now: datetime, *, dry_run: bool) -> int:

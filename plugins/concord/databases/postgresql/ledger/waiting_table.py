@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import psycopg
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows, run
+from concord.jobs import stored
 from concord.jobs.site import SiteAccess
 from concord.jobs.waiting import PERSON, Unconfigured
 
@@ -58,11 +60,20 @@ def others(site: SiteAccess, links: Sequence[str]) -> list[Unconfigured]:
     )
     with connect(site.reader, "concord waiting") as connection:
         try:
-            return connection.cursor(row_factory=class_row(Unconfigured)).execute(query.encode()).fetchall()
+            found = connection.cursor(row_factory=class_row(Unconfigured)).execute(query.encode()).fetchall()
         except psycopg.errors.UndefinedTable:
             return []  # not provisioned yet, or by an earlier version
         except psycopg.Error as error:
             raise in_our_words(error, site.name) from error
+    return [
+        replace(
+            each,
+            key=[part or "" for part in stored.key_of(each.key)],
+            version=stored.version_of(each.version),
+            row_image=stored.image_of(each.row_image) or {},
+        )
+        for each in found
+    ]
 
 
 #: A row that nobody has ever changed, as the conflict log writes its version.

@@ -48,6 +48,9 @@ def write_tables(
     version refuses one that is another by then. That saves a pass over every row, in vain where applications edit
     the same rows at the same time. Raises WriteContended then; the next try locks.
     """
+    for each in writing.staged:
+        if each.shape.name in waits:
+            waiting.set_unreadable_aside(connection, each.shape)
     staged = _staged(connection, writing, waits)
     again, careful = locked, care is not Care.NONE or any(each.retried for each in staged)
     locked = locked or careful or hooked_tables.any_of(writing, staged)

@@ -28,6 +28,7 @@ from concord.databases.postgresql.sites.ends import Target
 from concord.databases.postgresql.transaction import one_transaction
 from concord.databases.postgresql.write import conflict_log, guard, merge, retake, row_locks, suspicious
 from concord.databases.postgresql.write.judged import Judged
+from concord.jobs import stored
 from concord.jobs.waiting import PERSON, Choice, Image, WaitingRow
 from concord.messages.errors import DecisionRefused
 
@@ -129,7 +130,7 @@ class Desk(Target):
         Raises DecisionRefused."""
         skew = self.access.max_clock_skew
         nothing = literal("{}")
-        incoming = waiting.json_of(row.incoming_version["vector"])
+        incoming = waiting.json_of(row.incoming_version.get("vector"))
         ((future, at_source),) = rows(
             connection,
             f"SELECT {suspicious.beyond('vector::jsonb', nothing, skew)},"
@@ -201,7 +202,7 @@ def _read_one(connection: Connection, link: str, shape: Shape, key: Sequence[str
 def _beside_present(
     connection: Connection, link: str, shape: Shape, rest: str, *, keyed: bool = True
 ) -> list[WaitingRow]:
-    there = "NOT (w.version ->> 'deleted')::boolean AND NOT (w.version ->> 'out_of_scope')::boolean"
+    there = "w.version ->> 'deleted' <> 'true' AND w.version ->> 'out_of_scope' <> 'true'"
     fields = ("origin", "changed_at", "derived", "vector", "deleted")
     present = ", ".join(f"'{name}', p.{name}" for name in fields)
     query = f"""
@@ -213,7 +214,20 @@ SELECT {literal(shape.site)} AS site, w.synchronization, w.link, w.table_name, w
   LEFT JOIN {shape.table.sql} t ON {waiting.same_key(shape, "t") if keyed else "false"}
  WHERE {waiting.of(link, shape)} {rest}"""
     found = connection.cursor(row_factory=class_row(WaitingRow)).execute(query.encode()).fetchall()
-    return [replace(each, private=shape.private, key_is_private=shape.key_is_private) for each in found]
+    return [_as_stored(each, shape) for each in found]
+
+
+def _as_stored(row: WaitingRow, shape: Shape) -> WaitingRow:
+    """Another site may have stored anything in it."""
+    return replace(
+        row,
+        key=[part or "" for part in stored.key_of(row.key)],
+        incoming_version=stored.version_of(row.incoming_version),
+        incoming_row=stored.image_of(row.incoming_row),
+        present_version=row.present_version and stored.version_of(row.present_version),
+        private=shape.private,
+        key_is_private=shape.key_is_private,
+    )
 
 
 def _refuse_unfit(shape: Shape, row: WaitingRow, image: Image | None) -> None:

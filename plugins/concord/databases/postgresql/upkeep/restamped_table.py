@@ -73,6 +73,7 @@ class RestampedTable:
         query = (
             f"SELECT {key}, p.vector::text, {_VERSION} FROM {shape.shadow.sql} p"
             f" WHERE {row_version.beyond('p.vector', str(self.clock.latest))} OR p.changed_at > {self.clock.latest}"
+            f" OR {row_version.no_dot('p.origin', 'p.changed_at', 'p.derived')}"
             f" ORDER BY {shape.keys_of('p')}"
         )
         for found in _in_batches(self.here.connection, query):
@@ -146,18 +147,18 @@ class RestampedTable:
             f"table_name = {literal(self.name)} AND kind = 'quarantined'"
             f" AND link = ANY (ARRAY[{', '.join(map(literal, links))}]::text[])"
             f" AND version ->> 'origin' = {literal(self.clock.origin)}"
-            f" AND (version ->> 'changed_at')::bigint > {self.clock.latest}"
+            f" AND version -> 'changed_at' > to_jsonb({self.clock.latest}::bigint)"  # whatever is stored there
         )
-        query = f"SELECT key::text, (version ->> 'changed_at')::bigint FROM concord.waiting WHERE {of_links}"
+        query = f"SELECT key::text, version -> 'changed_at' FROM concord.waiting WHERE {of_links}"
         for waiting in _in_batches(other.connection, query):
             held = dict(_vectors(self.here.connection, shape, [key for key, _ in waiting]))
             for key, stamp in waiting:
                 own = held.get(key, {}).get(self.clock.origin)
-                if own is not None and own[0] < stamp:
+                if own is not None and isinstance(stamp, int) and own[0] < stamp:
                     run(
                         other.connection,
                         f"DELETE FROM concord.waiting WHERE {of_links} AND key = {literal(key)}::jsonb"
-                        f" AND (version ->> 'changed_at')::bigint = {stamp}",
+                        f" AND version -> 'changed_at' = to_jsonb({stamp}::numeric)",
                     )
 
 

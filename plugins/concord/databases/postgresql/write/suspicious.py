@@ -25,7 +25,7 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
 from concord.messages.errors import RowsOscillate
 from concord.rules.brake import Kind
-from concord.versions.row_version import MOST_DERIVED, ORIGIN, RowVersion
+from concord.versions.row_version import LATEST, RowVersion
 
 #: Runs within which a row must come back to have come back run after run: an answer may miss the next run.
 RUNS = 3
@@ -75,6 +75,7 @@ class Suspicion:
     released: bool = False  #: they pass this time
     session: str | None = None  #: the transmission, where it moves positions
     table: str = ""
+    site: str = ""  #: where the rows are written
 
     @property
     def _future(self) -> str:
@@ -87,10 +88,15 @@ class Suspicion:
         either."""
         if self.skew is None:
             return "false"
-        origin = f"s.concord_origin !~ {literal(ORIGIN)} AND s.concord_origin <> ''"
-        numbers = f"s.concord_changed_at < 0 OR s.concord_derived NOT BETWEEN 0 AND {MOST_DERIVED}"
-        vector = beyond("s.concord_vector", "p.vector", self.skew)
-        return f"coalesce({origin} OR {numbers} OR {vector}, true)"
+        dot = row_version.no_dot("s.concord_origin", "s.concord_changed_at", "s.concord_derived")
+        return f"coalesce({dot} OR {beyond('s.concord_vector', 'p.vector', self.skew)}, true)"
+
+    @property
+    def _none_here(self) -> str:
+        """Condition: the version that is present is none. Python and SQL would judge it differently."""
+        if self.skew is None:
+            return "false"
+        return f"(p.origin IS NOT NULL AND {row_version.beyond('p.vector', str(LATEST))})"
 
     def verdicts(self, *, known: str, follows: str, alike: str) -> str:
         """This is decided before any version is: a stamp from the future is not adopted (F13, F14).
@@ -99,7 +105,9 @@ class Suspicion:
         the same. Two sites that do the same thing before every run rewrite nothing, and no conflict says so.
         """
         news = f"NOT coalesce({known}, false)"
-        future = f"WHEN {self._future} AND {news} OR {self._no_version} THEN 'quarantined'"
+        future = (
+            f"WHEN {self._future} AND {news} OR {self._no_version} OR {self._none_here} THEN 'quarantined'"
+        )
         if self.rebounds is None or self.released or self.session is None:
             return future
         # Not NULL: of rows without a version nothing that follows need be computed.
@@ -122,7 +130,14 @@ class Suspicion:
         ahead = f"more than max_clock_skew ({self.skew or 0:g} s) ahead of the clock here"
         said = f"'stamped ' || {stamp} || ' UTC, {ahead}'"
         none = literal(f"its version has seen a stamp {ahead}, or holds numbers that are no version's")
-        return f"CASE WHEN {self._future} THEN {said} WHEN {self._no_version} THEN {none} ELSE s.concord_reason END"
+        here = literal(
+            "the version of the row here holds numbers that are no version's; stamp it anew: python -m concord restamp"
+            f" {self.site}"
+        )
+        return (
+            f"CASE WHEN {self._future} THEN {said} WHEN {self._no_version} THEN {none}"
+            f" WHEN {self._none_here} THEN {here} ELSE s.concord_reason END"
+        )
 
     def counting(self) -> str:
         """Assignments to the shadow row `p`, where `n` comes in: one more rebound, the first of a new series, or
@@ -151,7 +166,7 @@ def suspicion_of(job: LinkJob, table: str, session: str | None, *, released: boo
     """The link's limits for one of its tables. A person's approval lets an oscillation pass once."""
     limit = next(each.brakes.oscillation for each in job.tables if each.name == table)
     approved = any((each.kind, each.table) == (Kind.OSCILLATION, table) for each in job.approvals)
-    return Suspicion(job.target.max_clock_skew, limit, released or approved, session, table)
+    return Suspicion(job.target.max_clock_skew, limit, released or approved, session, table, job.target.name)
 
 
 def refuse_oscillating(connection: Connection, verdicts: Mapping[str, tuple[Shape, str]], site: str) -> None:

@@ -1,0 +1,95 @@
+"""Errors that let a site that lies, or a row that is too large, stop what is not its own."""
+
+from tests.mutants.mutant import Mutant
+
+LEVELS = "tests/transactional/test_hostile_levels.py"
+LARGE = "tests/databases/postgresql/write/test_large_rows.py"
+WAITING = "tests/databases/postgresql/ledger/test_hostile_waiting.py"
+HOSTILE = "tests/databases/postgresql/write/test_hostile_versions.py"
+
+HOSTILE_SITES = (
+    Mutant(
+        "a level beyond the log is confirmed",
+        "concord.databases.postgresql.log.slot:refuse_lost",
+        "if level > number(end):",
+        "if False:",
+        f"{LEVELS} -k 'has_not_reached and log'",
+    ),
+    Mutant(
+        "an epoch that no run has taken is told as a newer run",
+        "concord.databases.postgresql.replay.level:Level.fence",
+        'foreign_epoch.refuse(connection, "replay", "replication", self.replication, self.epoch, self.site)',
+        "pass",
+        f"{LEVELS} -k 'no_run_has_taken and log'",
+    ),
+    Mutant(
+        "a time of infinity ends a run",
+        "concord.databases.postgresql.facts.connection:log_in",
+        "read_any_time(connection)",
+        "pass",
+        f"{LEVELS} -k 'ends_in_order and log'",
+    ),
+    Mutant(
+        "a conflict is logged whatever its size",
+        "concord.databases.postgresql.transaction.one_table:judge_table",
+        "*too_large.LOGGED",
+        "",
+        f"{LARGE} -k a_conflict_of",
+    ),
+    Mutant(
+        "only the incoming row's size is looked at",
+        "concord.databases.postgresql.write.too_large:_sides",
+        "{large_rows.is_large(shape, 't')}",
+        "false",
+        f"{LARGE} -k a_conflict_of",
+    ),
+    Mutant(
+        "a waiting row is kept whole whatever its size",
+        "concord.databases.postgresql.ledger.waiting:remember",
+        'large_rows.image_or_key(shape, "s")',
+        'shape.image("s")',
+        f"{LARGE} -k another_reason",
+    ),
+    Mutant(
+        "a large row gives its unique value up",
+        "concord.databases.postgresql.constraints.uniqueness:_collisions",
+        " AND NOT {large_rows.is_large(shape, 'q')}",
+        "",
+        f"{LARGE} -k unique",
+    ),
+    Mutant(
+        "a large child is deleted with its parent",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._give_way",
+        "too_large.refuse_loser(self.connection, self.job, shape, rows)",
+        "pass",
+        f"{LARGE} -k child",
+    ),
+    Mutant(
+        "a waiting row that is none stops the link",
+        "concord.databases.postgresql.transaction.tables_written:write_tables",
+        "waiting.set_unreadable_aside(connection, each.shape)",
+        "pass",
+        f"{WAITING} -k by_name",
+    ),
+    Mutant(
+        "a row that meets a version which is none is tried for ever",
+        "concord.databases.postgresql.write.suspicious:Suspicion.verdicts",
+        " OR {self._none_here}",
+        "",
+        f"{HOSTILE} -k meets_a_version",
+    ),
+    Mutant(
+        "a vector of any size is taken over",
+        "concord.databases.postgresql.facts.row_version:beyond",
+        "pg_column_size({vector}) > {LARGEST_VECTOR} OR ",
+        "",
+        f"{HOSTILE} -k without_bound",
+    ),
+    Mutant(
+        "a number that is none is taken for a version's",
+        "concord.jobs.stored:_is_part",
+        "type(value) is int and ",
+        "",
+        "tests/jobs/test_stored.py",
+    ),
+)
