@@ -67,7 +67,7 @@ HOSTILE_SITES = (
     Mutant(
         "a waiting row that is none stops the link",
         "concord.databases.postgresql.transaction.tables_written:write_tables",
-        "waiting.set_unreadable_aside(connection, each.shape)",
+        "unreadable_rows.set_aside(connection, each.shape)",
         "pass",
         f"{WAITING} -k by_name",
     ),

@@ -65,8 +65,8 @@ WAITING = (
     Mutant(
         "a waiting row loses a column",
         "concord.databases.postgresql.ledger.waiting:remember",
-        'v.verdict, jsonb_build_object({version}), {large_rows.image_or_key(shape, "s")},',
-        """v.verdict, jsonb_build_object({version}), {large_rows.image_or_key(shape, "s")} - 'title',""",
+        '{large_rows.image_or_key(shape, "s")}, {structure}',
+        """({large_rows.image_or_key(shape, "s")}) - 'title', {structure}""",
         "tests/link/waiting/test_quarantine.py -k image_and_reason",
     ),
     Mutant(

@@ -52,7 +52,7 @@ def bring(connection: Connection, link: str, staged: Staged, skew: float) -> Sta
     else:
         stage.create(connection, staged)
     shape = staged.shape
-    key = ", ".join(_key(shape))
+    key = ", ".join(key_of(shape))
     newest = f"""
 (SELECT DISTINCT ON ({key}) w.* FROM concord.waiting w
   WHERE {of(link, shape)} AND w.kind = 'quarantined' AND w.structure = {literal(shape.table.structure)}
@@ -71,59 +71,6 @@ def bring_one(connection: Connection, link: str, staged: Staged, key: Sequence[s
     return _with(staged, run(connection, _insert(staged, this)))
 
 
-def set_unreadable_aside(connection: Connection, shape: Shape) -> None:
-    """Leave out the rows of the table of which the image or the version is no such thing, of whichever link.
-
-    Only somebody who writes this table himself has made one. It stays where it is, as a row of other columns does, and
-    stops nothing.
-    """
-    text = shape.through_arrow
-    read = ", ".join([*_values(text), *_key(text), *(f"({each})::{kind}" for each, kind in _READ.items())])
-    missing = " OR ".join(f"w.row_image ->> {literal(column.name)} IS NULL" for column in shape.key)
-    kinds = "jsonb_typeof(w.version) IS DISTINCT FROM 'object' OR jsonb_typeof(w.row_image) IS DISTINCT FROM 'object'"
-    mine = f"x.table_name = {literal(shape.name)} AND x.structure = {literal(shape.table.structure)}"
-    same = "u.link = w.link AND u.table_name = w.table_name AND u.key = w.key"
-    run(
-        connection,
-        f"""
-DO $concord$
-DECLARE
-  w record;
-BEGIN
-  FOR w IN SELECT x.* FROM concord.waiting x WHERE {mine} LOOP
-    BEGIN
-      IF {kinds} OR {missing} OR pg_column_size(ROW({read})) IS NULL THEN
-        RAISE data_exception;
-      END IF;
-    EXCEPTION WHEN {_UNREADABLE} THEN
-      UPDATE concord.waiting u SET structure = '', reason = {literal(_LEFT_OUT)} WHERE {same};
-    END;
-  END LOOP;
-END $concord$""",
-    )
-
-
-#: The parts of a waiting row `w` that statements read, each with its type.
-_READ = {
-    "w.version ->> 'changed_at'": "bigint",
-    "w.version ->> 'derived'": "int",
-    "w.version ->> 'deleted'": "boolean",
-    "w.version ->> 'born'": "boolean",
-    "w.version ->> 'out_of_scope'": "boolean",
-}
-
-#: Errors by which a value is none of its type: classes 22, 23, 42, 54 and P0.
-_UNREADABLE = (
-    "data_exception OR integrity_constraint_violation OR syntax_error_or_access_rule_violation"
-    " OR program_limit_exceeded OR plpgsql_error"
-)
-
-_LEFT_OUT = (
-    "what waits here is not as Concord wrote it, and is left out: edit the row at its source, which sends it again, and"
-    " delete this entry from concord.waiting"
-)
-
-
 def _with(staged: Staged, brought: int) -> Staged:
     attempts = (*staged.attempts, stage.RETRIED)
     return replace(staged, attempts=attempts, rows=staged.rows + brought, retried=brought)
@@ -131,7 +78,7 @@ def _with(staged: Staged, brought: int) -> Staged:
 
 def _insert(staged: Staged, waiting: str) -> str:
     shape = staged.shape
-    values = _values(shape)
+    values = texts(shape)
     version = [f"(w.version ->> '{name}')::{staged.version_types[name]}" for name in _VERSION]
     names = [*(shape.alias(column) for column in shape.columns), *_VERSION, "verdict", "attempt"]
     return (
@@ -140,7 +87,7 @@ def _insert(staged: Staged, waiting: str) -> str:
     )
 
 
-def _values(shape: Shape) -> list[str]:
+def texts(shape: Shape) -> list[str]:
     """The image as it is staged."""
     return [f"({_image(column.name)})::{column.type.staging}" for column in shape.columns]
 
@@ -188,13 +135,14 @@ def _image(column: str) -> str:
     return f"w.row_image ->> {literal(column)}"
 
 
-def _key(shape: Shape) -> list[str]:
+def key_of(shape: Shape) -> list[str]:
+    """The key of a waiting row `w`, each column in its type."""
     return [f"({_image(column.name)})::{column.type.sql}" for column in shape.key]
 
 
 def same_key(shape: Shape, row: str) -> str:
     """Condition: the waiting row `w` has the key of the other one."""
-    pairs = zip(shape.key, _key(shape), strict=True)
+    pairs = zip(shape.key, key_of(shape), strict=True)
     return " AND ".join(f"{shape.key_in(row, column)} = {value}" for column, value in pairs)
 
 

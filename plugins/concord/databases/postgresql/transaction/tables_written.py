@@ -12,7 +12,7 @@ from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
 from concord.databases.postgresql.facts.storage import Storage, read_storage
 from concord.databases.postgresql.facts.table_errors import of_table
-from concord.databases.postgresql.ledger import reinitialization, waiting
+from concord.databases.postgresql.ledger import reinitialization, unreadable_rows, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
@@ -50,7 +50,7 @@ def write_tables(
     """
     for each in writing.staged:
         if each.shape.name in waits:
-            waiting.set_unreadable_aside(connection, each.shape)
+            unreadable_rows.set_aside(connection, each.shape)
     staged = _staged(connection, writing, waits)
     again, careful = locked, care is not Care.NONE or any(each.retried for each in staged)
     locked = locked or careful or hooked_tables.any_of(writing, staged)
