@@ -22,6 +22,7 @@ from tests.mutants.planted.replay import REPLAY
 from tests.mutants.planted.replication import REPLICATION
 from tests.mutants.planted.security import SECURITY
 from tests.mutants.planted.sessions import SESSIONS
+from tests.mutants.planted.silent_differences import SILENT_DIFFERENCES
 from tests.mutants.planted.spark import SPARK
 from tests.mutants.planted.transmission import TRANSMISSION
 from tests.mutants.planted.two_forms import TWO_FORMS
@@ -55,6 +56,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "sessions": SESSIONS,
     "failing_tables": FAILING_TABLES,
     "hostile_sites": HOSTILE_SITES,
+    "silent_differences": SILENT_DIFFERENCES,
 }
 
 

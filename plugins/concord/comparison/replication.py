@@ -90,7 +90,7 @@ def _refuse_lost(publisher: PublisherEnd, subscriber: SubscriberEnd) -> None:
     level = subscriber.reached()
     while True:
         try:
-            publisher.refuse_lost(level)
+            publisher.refuse_lost(level, lambda: None)
         except HistoryLost:
             before, level = level, subscriber.reached()
             if level == before:

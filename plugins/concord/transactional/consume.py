@@ -121,10 +121,10 @@ _AGAIN = "let it begin anew, and take what was missed from the tables themselves
 
 
 def _refuse_lost(job: ReplicationJob, publisher: PublisherEnd, level: int) -> None:
-    """In words about a consumer: nobody initializes one."""
+    """In words about a consumer: nobody initializes one. Which entry it had last, it alone knows."""
     _confirmed(job, publisher)
     try:
-        publisher.refuse_lost(level)
+        publisher.refuse_lost(level, lambda: None)
     except HistoryLost as lost:
         raise HistoryLost(
             f"{job.source.name}: the log of {_name(job)} does not go on at the level {level}; {_AGAIN}"

@@ -134,7 +134,7 @@ def _replayed(replication: Replication) -> ReplicationReport:
     publisher, subscriber = replication.publisher, replication.subscriber
     # Read once: nothing that the subscriber says later moves what the publisher confirms.
     level = subscriber.level()
-    publisher.refuse_lost(level)
+    publisher.refuse_lost(level, subscriber.last_entry)
     level = validity.refuse_beyond(replication.job, publisher, subscriber, replication.published, level)
     _refuse_replayed(replication, level)
     subscriber.begin()

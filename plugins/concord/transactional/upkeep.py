@@ -24,7 +24,7 @@ def keep_up(job: ReplicationJob, databases: Callable[[str], Dialect]) -> bool:
     with opened(job, databases, Steps(unheard, silent)) as replication:
         ends = (job, replication.publisher, replication.subscriber, replication.published)
         level = _level(replication)
-        replication.publisher.refuse_lost(level)
+        replication.publisher.refuse_lost(level, replication.subscriber.last_entry)
         confirmed = validity.keep_up(*ends, level, replication.publisher.end_of_log())
         if confirmed:
             replication.publisher.forget_delivered()
@@ -52,7 +52,7 @@ def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int)
 def of_entry(replication: Replication, number: int, ask: Callable[[int], T | None]) -> T:
     """The answer about an entry that waits, once it is staged. Raises ParametersRefused where there is none."""
     subscriber, level = replication.subscriber, replication.subscriber.level()
-    replication.publisher.refuse_lost(level)
+    replication.publisher.refuse_lost(level, subscriber.last_entry)
     subscriber.begin()
     with replication.publisher.stream(level, replication.published) as stream:
         for batch in stream.batches(replication.publisher.end_of_log().number):

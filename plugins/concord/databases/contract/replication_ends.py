@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
 from concord.databases.contract.consumed import ConsumedTable, Whole
+from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
 from concord.databases.contract.watched_log import LogWatch, WatchedLog
 from concord.jobs.kept_history import KeptHistory
@@ -91,8 +92,9 @@ class PublisherEnd(Protocol):
     def end_of_log(self) -> LogEnd:
         """It ends here now."""
 
-    def refuse_lost(self, level: int) -> None:
-        """Raises HistoryLost where the log no longer begins at the level, or has not reached it."""
+    def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
+        """Raises HistoryLost where the log no longer begins at the level, has not reached it, or lacks the last entry,
+        which is queried."""
 
     def stream(self, level: int, published: Any) -> AbstractContextManager[LogStream]:
         """Raises WriteContended while an older run reads."""
@@ -184,9 +186,7 @@ class Replayed:
 class Filled:
     """A subscriber's tables after they were copied."""
 
-    rows: Mapping[
-        str, Mapping[str, int]
-    ]  #: by table, and by what became of them (`jobs.replication_report.EFFECTS`)
+    rows: Mapping[str, Mapping[str, int]]  #: by table, and by effect (`jobs.replication_report.EFFECTS`)
     own_level: int  #: of the subscriber's own log: users' transactions up to it are not in the copy
 
 
@@ -206,6 +206,9 @@ class SubscriberEnd(Protocol):
 
     def reached(self) -> int:
         """The same for whoever replays nothing, while runs go on. HistoryLost where a table was never copied."""
+
+    def last_entry(self) -> LastEntry | None:
+        """None where none was replayed since the copy, or it is not known."""
 
     def current_at(self) -> datetime | None:
         """The latest moment up to which all of the publisher's entries are known to be here; None: unknown."""
@@ -292,8 +295,6 @@ class ReplicationDialect:
     publisher: Callable[[ReplicationJob], PublisherEnd]
     subscriber: Callable[[ReplicationJob], SubscriberEnd]
     level: Callable[[ReplicationJob], ReplayedLevel | None]  #: None: never initialized
-    kept_log: Callable[
-        [ReplicationJob, int], KeptLog | None
-    ]  #: since the subscriber's level; None: it is gone
+    kept_log: Callable[[ReplicationJob, int], KeptLog | None]  #: since the level; None: it is gone
     watch: Callable[[Credentials, WatchedLog], LogWatch]  #: by the log's own login
     forget_versions: ForgetVersions

@@ -417,8 +417,8 @@ def test_a_slot_that_stands_at_the_subscriber_s_level_or_before_it_is_not_lost(
     ends = replication.open()
     confirmed = ends.publisher.confirmed()
     assert confirmed is not None
-    ends.publisher.refuse_lost(confirmed)
-    ends.publisher.refuse_lost(confirmed + 1)
+    ends.publisher.refuse_lost(confirmed, ends.subscriber.last_entry)
+    ends.publisher.refuse_lost(ends.publisher.end_of_log().number, ends.subscriber.last_entry)
 
 
 def test_a_log_that_was_confirmed_beyond_the_subscriber_s_level_is_lost(
@@ -428,7 +428,7 @@ def test_a_log_that_was_confirmed_beyond_the_subscriber_s_level_is_lost(
     confirmed = ends.publisher.confirmed()
     assert confirmed is not None
     with pytest.raises(HistoryLost, match=r"^london: the log was confirmed beyond the subscriber's level"):
-        ends.publisher.refuse_lost(confirmed - 1)
+        ends.publisher.refuse_lost(confirmed - 1, ends.subscriber.last_entry)
 
 
 def test_a_slot_that_someone_advanced_is_refused_at_the_level_of_the_subscriber(
@@ -441,7 +441,7 @@ def test_a_slot_that_someone_advanced_is_refused_at_the_level_of_the_subscriber(
         " WHERE database = current_database()"
     )
     with pytest.raises(HistoryLost, match="confirmed beyond"):
-        ends.publisher.refuse_lost(ends.subscriber.level())
+        ends.publisher.refuse_lost(ends.subscriber.level(), ends.subscriber.last_entry)
 
 
 def test_a_slot_that_is_gone_is_refused_and_named(replication: SteppedReplication) -> None:
@@ -449,7 +449,7 @@ def test_a_slot_that_is_gone_is_refused_and_named(replication: SteppedReplicatio
     ends.publisher.drop_log()
     assert (ends.publisher.confirmed(), ends.publisher.unconfirmed()) == (None, None)
     with pytest.raises(HistoryLost, match=f"^london: the slot concord_{replication.sites.name} is gone"):
-        ends.publisher.refuse_lost(ends.subscriber.level())
+        ends.publisher.refuse_lost(ends.subscriber.level(), ends.subscriber.last_entry)
 
 
 def test_a_slot_of_the_same_name_in_another_database_is_not_this_one(replication: SteppedReplication) -> None:
@@ -460,7 +460,7 @@ def test_a_slot_of_the_same_name_in_another_database_is_not_this_one(replication
     capetown.run(f"SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')")
     try:
         with pytest.raises(HistoryLost, match="is gone"):
-            ends.publisher.refuse_lost(0)
+            ends.publisher.refuse_lost(0, ends.subscriber.last_entry)
     finally:
         capetown.run(f"SELECT pg_drop_replication_slot('{name}')")
 

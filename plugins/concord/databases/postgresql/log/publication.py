@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.interruptions import Source
 from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
 
 #: The name of the replication is its key, and all that a reader of the log asks it for.
-LEVEL_ROW = "concord.replay (replication)"
+_LEVELS = "concord.replay"
+LEVEL_ROW = f"{_LEVELS} (replication)"
+
+#: Condition on a row `p` of `pg_publication`: all operations of the tables themselves are published.
+WHOLE = "p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND NOT p.pubviaroot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,14 @@ def statements(
         if each.full or each.table.oid in whole
     ]
     made = "ALTER PUBLICATION {} SET TABLE {}" if known else "CREATE PUBLICATION {} FOR TABLE {}"
+    repaired = [published_whole(name)] if known else []
     mark = _filters_mark(tables)
     noted = "NULL" if mark is None else literal(mark)
     return [
         ownership.refused_publication(name),
         *identities,
         *(f"ALTER TABLE {each} REPLICA IDENTITY FULL" for each in own.whole),
+        *repaired,
         made.format(quote(name), listed),
         f"COMMENT ON PUBLICATION {quote(name)} IS {noted}",
     ]
@@ -92,70 +99,129 @@ def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -
     }
 
 
-def published_whole(connection: Connection, name: str) -> set[int]:
-    """The tables that it has with all of their columns and with rows as they were, by oid.
+def published_whole(name: str) -> str:
+    """Statement: all operations of its tables are published, where somebody had it otherwise."""
+    options = "publish = 'insert, update, delete, truncate', publish_via_partition_root = false"
+    altered = f"ALTER PUBLICATION {quote(name)} SET ({options})"
+    block = f"""
+BEGIN
+  IF EXISTS (SELECT FROM pg_publication p WHERE p.pubname = {literal(name)} AND NOT ({WHOLE})) THEN
+    {altered};
+  END IF;
+END"""
+    return f"DO {literal(block)}"
 
-    Another publication of the table may be what needs that.
-    """
-    return {
-        oid
-        for (oid,) in rows(
-            connection,
-            "SELECT c.oid::bigint FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid"
-            f" JOIN pg_class c ON c.oid = r.prrelid WHERE p.pubname = {literal(name)} AND r.prattrs IS NULL"
-            " AND c.relreplident = 'f'",
-        )
-    }
+
+def source(name: str) -> Source:
+    """Each table's membership in the publication as it is: whatever ends or narrows it gives it another identity."""
+    return Source(
+        name,
+        "SELECT r.prrelid AS relation, concat_ws('/', p.oid, p.xmin, r.oid) AS identity FROM pg_publication_rel r"
+        f" JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = {literal(name)}",
+    )
+
+
+def own_tables(own: Own) -> list[str]:
+    """All tables of Concord's that it brings, as SQL."""
+    return [*own.whole, *own.plain, *([_LEVELS] if own.level else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One table of a publication, as it is there."""
+
+    name: str
+    is_own: bool  #: Concord's
+    unlisted: bool  #: with all columns
+    full: bool  #: with rows as they were
+    filtered: bool
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A publication as it is."""
+
+    name: str
+    whole: bool  #: all operations are published
+    by_schema: bool  #: so are tables that nobody has named
+    mark: str | None
+    members: dict[int, Member]  #: by oid
+
+    @property
+    def whole_members(self) -> set[int]:
+        """The tables that it has with all of their columns and with rows as they were.
+
+        Another publication of the table may be what needs that.
+        """
+        return {oid for oid, each in self.members.items() if each.unlisted and each.full}
+
+
+def find(connection: Connection, name: str) -> Found:
+    """One that is not there has no members."""
+    found = rows(
+        connection,
+        f"SELECT {WHOLE}, EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnpubid = p.oid),"
+        " obj_description(p.oid, 'pg_publication'), r.prrelid::bigint,"
+        f" format('%s.%s', n.nspname, c.relname), n.nspname = {literal(SCHEMA)}, r.prattrs IS NULL,"
+        " c.relreplident = 'f', r.prqual IS NOT NULL, (SELECT coalesce(array_agg(a.attname::text), '{}')"
+        " FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum > 0 AND NOT a.attisdropped"
+        " AND a.attgenerated = '' AND coalesce(a.attnum = ANY (r.prattrs::int2[]), true))"
+        " FROM pg_publication p LEFT JOIN (pg_publication_rel r JOIN pg_class c ON c.oid = r.prrelid"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace) ON r.prpubid = p.oid"
+        f" WHERE p.pubname = {literal(name)} ORDER BY 5",
+    )
+    if not found:
+        return Found(name, whole=True, by_schema=False, mark=None, members={})
+    whole, by_schema, mark = found[0][:3]
+    members = {}
+    for _, _, _, oid, table, is_own, unlisted, full, filtered, columns in found:
+        if oid is not None:
+            members[oid] = Member(table, is_own, unlisted, full, filtered, tuple(sorted(columns)))
+    return Found(name, whole, by_schema, mark, members)
 
 
 def deviations(
-    connection: Connection, name: str, tables: Sequence[PublishedTable], own: Own = NOTHING
+    connection: Connection, found: Found, tables: Sequence[PublishedTable], own: Own = NOTHING
 ) -> Iterator[str]:
     """The parts of these tables that the publication lacks, and tables that it has besides; each one line.
 
     A table that was dropped and made again has left it without a word.
     """
+    name = found.name
     yield from _own_deviations(connection, name, own)
-    yield from _surplus(connection, name, [each.table.oid for each in tables])
-    found = rows(
-        connection,
-        "SELECT r.prrelid, r.prattrs IS NULL, c.relreplident = 'f', obj_description(p.oid, 'pg_publication'),"
-        " r.prqual IS NOT NULL, (SELECT array_agg(a.attname::text)"
-        " FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum > 0 AND NOT a.attisdropped"
-        " AND a.attgenerated = '' AND coalesce(a.attnum = ANY (r.prattrs::int2[]), true))"
-        " FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid JOIN pg_class c ON c.oid = r.prrelid"
-        f" WHERE p.pubname = {literal(name)}",
-    )
-    listed = {oid: told for oid, *told in found}
+    yield from _surplus(found, {each.table.oid for each in tables})
+    if own.level and _LEVELS not in {each.name for each in found.members.values()}:
+        yield f"{_LEVELS} is not in the publication {name}"
+    if not found.whole:
+        listed = ", ".join(str(each.table.name) for each in tables)
+        yield f"the publication {name} does not publish every operation of its tables ({listed})"
     for each in tables:
-        unlisted, full, mark, filtered, columns = listed.get(
-            each.table.oid, (False, False, None, False, None)
-        )
-        if columns is None:
+        member = found.members.get(each.table.oid)
+        if member is None:
             yield f"{each.table.name} is not in the publication {name}"
-        elif sorted(columns) != sorted(column.name for column in each.logged):
+        elif list(member.columns) != sorted(column.name for column in each.logged):
             yield f"{each.table.name} has other columns than the publication {name}"
-        elif filtered != (each.where is not None) or (filtered and mark != _filters_mark(tables)):
+        elif member.filtered != (each.where is not None) or (
+            member.filtered and found.mark != _filters_mark(tables)
+        ):
             yield f"{each.table.name} has another row filter than the publication {name}"
-        elif each.full and not (full and unlisted):
+        elif each.full and not (member.full and member.unlisted):
             yield f"{each.table.name} is published without its rows as they were (REPLICA IDENTITY FULL)"
-        elif full and not (each.full or unlisted):
+        elif member.full and not (each.full or member.unlisted):
             yield (
                 f"{each.table.name} has the REPLICA IDENTITY FULL, with which PostgreSQL refuses updates of a published"
                 " table whose columns are listed"
             )
 
 
-def _surplus(connection: Connection, name: str, wanted: Sequence[int]) -> Iterator[str]:
+def _surplus(found: Found, wanted: Collection[int]) -> Iterator[str]:
     """Its log would bring operations that no run can replay."""
-    for (table,) in rows(
-        connection,
-        "SELECT format('%s.%s', c.relnamespace::regnamespace, c.relname) FROM pg_publication_rel r"
-        " JOIN pg_publication p ON p.oid = r.prpubid JOIN pg_class c ON c.oid = r.prrelid"
-        f" WHERE p.pubname = {literal(name)} AND c.relnamespace::regnamespace::text <> {literal(SCHEMA)}"
-        f" AND c.oid NOT IN ({', '.join(['0', *map(str, wanted)])}) ORDER BY 1",
-    ):
-        yield f"{table} is in the publication {name}, and no longer in its replication set"
+    for oid, each in found.members.items():
+        if not each.is_own and oid not in wanted:
+            yield f"{each.name} is in the publication {found.name}, and no longer in its replication set"
+    if found.by_schema:
+        yield f"the publication {found.name} has the tables of a whole schema, and not those of its replication set"
 
 
 def _own_deviations(connection: Connection, name: str, own: Own) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from concord.databases.postgresql.facts.catalogue import Column, Table
@@ -84,6 +85,12 @@ class Published:
     tables: tuple[PublishedTable, ...]
     as_text: bool = False  #: its values were captured as text, or are mapped
     carried: tuple[TableName, ...] = ()  #: the procedures whose calls travel
+    interruptions: Mapping[int, int] = field(
+        default_factory=dict
+    )  #: of the tables' capture, by oid, where there were any
+    interrupted_own: tuple[
+        str, ...
+    ] = ()  #: the same of Concord's own tables, each by all that makes it this one
 
     @property
     def binary(self) -> bool:
@@ -91,6 +98,11 @@ class Published:
         return not self.as_text and all(
             column.type.is_alike_in_binary for each in self.tables for column in each.columns
         )
+
+    def identity(self, table: Table) -> str:
+        """Of a table whose operations were captured all the while."""
+        count = self.interruptions.get(table.oid, 0)
+        return f"{table.oid}:{count}" if count else str(table.oid)
 
     @property
     def places(self) -> dict[int, int]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from concord.databases.contract.last_entry import not_reached
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.log.frames import number
@@ -98,8 +99,9 @@ def confirmed(connection: Connection, slot: str) -> int | None:
     return number(found[0]) if found else None
 
 
-def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> None:
-    """Raises HistoryLost where the log does not go on at the subscriber's level.
+def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> int:
+    """Returns up to which number the log is confirmed. Raises HistoryLost where the log does not go on at the
+    subscriber's level.
 
     PostgreSQL would begin later, without a word: whatever is between the two would be missing. A level that the log
     has not reached would be confirmed, and all that is written until then with it.
@@ -117,10 +119,8 @@ def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, r
             f" {again}"
         )
     if level > number(end):
-        raise HistoryLost(
-            f"{publisher}: its log has not reached the subscriber's level, as after a restore of the publisher, or"
-            f" where somebody has changed the level in concord.replay; {again}"
-        )
+        raise HistoryLost(not_reached(publisher, replication))
+    return number(confirmed)
 
 
 def _told(connection: Connection, slot: str, asked: str) -> tuple[Any, ...] | None:

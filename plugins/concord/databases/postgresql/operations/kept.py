@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from concord.databases.contract.last_entry import LastEntry, not_reached, restored
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.operations.numbering import BYTES
@@ -59,9 +60,15 @@ def standing(replication: str, since: int) -> str:
 
 
 def refuse_lost(
-    connection: Connection, replication: str, level: int, relations: Collection[int], publisher: str
+    connection: Connection,
+    replication: str,
+    level: int,
+    relations: Collection[int],
+    publisher: str,
+    last_entry: Callable[[], LastEntry | None],
 ) -> None:
-    """Raises HistoryLost where the operations after the subscriber's level are not all there."""
+    """Raises HistoryLost where the operations after the subscriber's level are not all there, or those before it are
+    others than were replayed."""
     again = f"run the replication's initialize__{replication}"
     kept = read(connection, replication)
     if kept is None:
@@ -72,14 +79,25 @@ def refuse_lost(
             f" subscriber; {again}"
         )
     if level > kept.end or kept.incarnation != kept.incarnation_now:
-        raise HistoryLost(
-            f"{publisher}: its log has not reached the subscriber's level, as after a restore of the publisher, or"
-            f" where somebody has changed the level in concord.replay; {again}"
-        )
+        raise HistoryLost(not_reached(publisher, replication))
     if kept.relations != frozenset(relations):
         raise HistoryLost(
             f"{publisher}: {replication} has other tables than when it was initialized, or one was made anew; {again}"
         )
+    last = last_entry() if kept.level < level else None
+    if last is not None and _newest(connection, kept, level) != (last if last.number > kept.level else None):
+        raise HistoryLost(restored(publisher, replication))
+
+
+def _newest(connection: Connection, kept: Kept, level: int) -> LastEntry | None:
+    """The last entry up to the level that is not confirmed."""
+    found = rows(
+        connection,
+        f"SELECT e.number, e.at FROM concord.entry e WHERE e.number > {kept.level} AND e.number <= {level} AND EXISTS"
+        " (SELECT FROM concord.operation o WHERE o.transaction = e.transaction"
+        f" AND o.relation = ANY ({array(sorted(kept.relations))})) ORDER BY e.number DESC LIMIT 1",
+    )
+    return LastEntry(*found[0]) if found else None
 
 
 def beginning(replication: str, relations: Sequence[int], level: int) -> str:

@@ -11,10 +11,17 @@ from collections.abc import Iterator, Sequence
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.interruptions import Source
 
 #: After `RI_ConstraintTrigger_…`: PostgreSQL fires triggers in the order of their names' bytes.
 ROWS, TRUNCATE = "RI_concord_operation", "RI_concord_truncate"
 _NAMES = f"({literal(ROWS)}, {literal(TRUNCATE)})"
+#: A table's triggers as they are: whatever ends or narrows them gives them another identity.
+SOURCE = Source(
+    "triggers",
+    "SELECT t.tgrelid AS relation, string_agg(concat_ws('/', t.oid, t.xmin), ',' ORDER BY t.tgname) AS identity"
+    f" FROM pg_trigger t WHERE NOT t.tgisinternal AND t.tgname IN {_NAMES} GROUP BY 1",
+)
 
 
 def structures(connection: Connection, oids: Sequence[int]) -> dict[int, str]:

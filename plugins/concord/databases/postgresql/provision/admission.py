@@ -16,6 +16,7 @@ from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.own_schema import SCHEMAS
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
 from concord.databases.postgresql.provision import site_log
+from concord.databases.postgresql.replication.needed_grants import needed_grants as needed_for_replications
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
@@ -163,7 +164,7 @@ def _lacked_grants(connection: Connection, state: SiteState, wanted: Wanted) -> 
     needed = [*site_state.needed_grants(state, logins, state.wanted)]
     for each in wanted.copies:
         needed += needed_for_copies(each, state.site, logins)
-    needed += wanted.replications.needed_grants(logins, wanted.log_reader)
+    needed += needed_for_replications(wanted.replications, logins, wanted.log_reader)
     outside = [each for each in needed if each.name[0] not in SCHEMAS]
     to_give = _missing(connection, outside)
     not_ours = privileges.missing(connection, [each.by(user) for each in to_give])

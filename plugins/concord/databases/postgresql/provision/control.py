@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import by_log, private_columns
+from concord.databases.postgresql.facts import interruptions
 from concord.databases.postgresql.facts.own_schema import FORMAT, IDENTITY, SCHEMA, STAGING
 from concord.databases.postgresql.initialize import late_indexes, progress
 from concord.databases.postgresql.ledger import retention, waiting_table
@@ -101,6 +102,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
   decided_at timestamptz NOT NULL DEFAULT now())""",
     *level.STATEMENTS,
     *table.STATEMENTS,
+    *interruptions.STATEMENTS,
     *compensation.STATEMENTS,
     *shown_version.STATEMENTS,
     *version_columns.STATEMENTS,

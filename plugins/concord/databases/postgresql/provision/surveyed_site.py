@@ -24,6 +24,7 @@ from concord.databases.postgresql.provision.admission import Admission
 from concord.databases.postgresql.provision.identities import SiteSequences
 from concord.databases.postgresql.provision.site_log import SiteLog
 from concord.databases.postgresql.replication import provision as replay_provision
+from concord.databases.postgresql.replication.needed_grants import needed_grants
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import grants, log_problems, own_rows, owner
 from concord.databases.postgresql.sites import state as site_state
@@ -141,7 +142,7 @@ class Surveyed:
         logs_in = (
             [grants.connect(log_reader, self.state.facts.database)] if self._logged and log_reader else []
         )
-        return [*self.replications.needed_grants(self._logins, log_reader), *logs_in]
+        return [*needed_grants(self.replications, self._logins, log_reader), *logs_in]
 
     def _snapshot_grants(self, sites: Sequence[Surveyed]) -> list[Grant]:
         found = [

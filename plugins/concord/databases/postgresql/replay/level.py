@@ -6,9 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import foreign_epoch
 from concord.databases.postgresql.facts.connection import Connection, rows, run
+from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.jobs.replication import configured_name
 from concord.messages.errors import HistoryLost, LeaseLost, NotInitialized, SubscriberInvalid
 
@@ -47,6 +49,8 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS reinitialize text",
     # The tables that it has followed since their copy; NULL: nobody has taken them down yet.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS tables text[]",
+    # The number of the last entry, which was committed at `level_at`; NULL: none since its copy, or it is not known.
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS last_entry bigint",
 ]
 
 
@@ -115,7 +119,8 @@ class Level:
     def entry(self, entry: str) -> str:
         """An entry's first statement, from its staged row: the level, the fence and the counts in one."""
         return (
-            f"UPDATE concord.replay SET level = {entry}.number, level_at = {entry}.at, entries = entries + 1,"
+            f"UPDATE concord.replay SET level = {entry}.number, level_at = {entry}.at,"
+            f" last_entry = {entry}.number, entries = entries + 1,"
             f" largest = greatest(largest, {entry}.size) WHERE {self.mine}"
         )
 
@@ -144,6 +149,7 @@ class Level:
         self.change(
             connection,
             f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL,"
+            " last_entry = NULL,"
             f" reinitialize = NULL, tables = {_listed(tables)}",
         )
         self._mend(connection, "true")
@@ -187,13 +193,18 @@ class Level:
         """Those that it has followed so far; None: nobody has taken them down. Raises HistoryLost."""
         [(known,)] = rows(connection, f"SELECT tables FROM concord.replay WHERE {self._named}")
         if known is not None and (new := sorted(set(tables) - set(known))):
-            name = configured_name(self.replication)
-            raise HistoryLost(
-                f"{self.site}: {name} has other tables than when it was initialized, or one was made anew at"
-                f" {self.publisher} ({', '.join(each.partition(' ')[2] for each in new)}); run the replication's"
-                f" initialize__{name} with `replace`"
-            )
+            raise HistoryLost(self._uncopied(new, set(map(_bare, known))))
         return None if known is None else set(known)
+
+    def _uncopied(self, new: Sequence[str], known: Collection[str]) -> str:
+        """Tables that have no copy here, or a copy of another table, or one that lacks changes."""
+        name, listed = configured_name(self.replication), ", ".join(each.partition(" ")[2] for each in new)
+        wrong = f"has other tables than when it was initialized, or one was made anew at {self.publisher}"
+        if all(_bare(each) in known or f" {SCHEMA}." in each for each in new):
+            wrong = f"lacks changes that users of {self.publisher} made while nothing captured them"
+        return (
+            f"{self.site}: {name} {wrong} ({listed}); run the replication's initialize__{name} with `replace`"
+        )
 
     def current_at(self, connection: Connection) -> datetime | None:
         """All that was committed before is here."""
@@ -202,11 +213,25 @@ class Level:
         )
         return found[0][0] if found else None
 
+    def last_entry(self, connection: Connection) -> LastEntry | None:
+        """The last one that was replayed; None where that is not known."""
+        found = rows(
+            connection,
+            f"SELECT last_entry, level_at FROM concord.replay WHERE {self._named} AND last_entry IS NOT NULL",
+        )
+        return LastEntry(*found[0]) if found else None
+
     @property
     def lost(self) -> LeaseLost:
         return LeaseLost(
             f"{self.site}: a newer run of {self.replication} has taken over; nothing more was written"
         )
+
+
+def _bare(identity: str) -> str:
+    """A table's, whatever interrupted its capture."""
+    oid, _, name = identity.partition(" ")
+    return f"{oid.partition(':')[0]} {name}"
 
 
 def _listed(texts: Collection[str]) -> str:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.calls import call_objects, signature
-from concord.databases.postgresql.facts import application_triggers, ownership, privileges
+from concord.databases.postgresql.facts import (
+    application_triggers,
+    interruptions,
+    ownership,
+    privileges,
+)
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
-from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.log.published import PublishedTable
@@ -24,7 +28,6 @@ from concord.databases.postgresql.queued import (
 from concord.databases.postgresql.replication import history_table
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
 from concord.databases.postgresql.sites import grants, own_rows, preflight
-from concord.databases.postgresql.sites.grants import Logins
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication import ReplicationDefinition
 from concord.tables.replication_set import NotOwned, ReplicatedTable, TableName
@@ -46,7 +49,7 @@ class Replications:
         whole = {
             table.oid
             for each in mine
-            for wanted, table in self._existing(each)
+            for wanted, table in self.existing(each)
             if each.compares(wanted) or wanted.where is not None or wanted.joins_values_of(self.site)
         }
         # Those that need the most of it come last.
@@ -55,7 +58,7 @@ class Replications:
                 published_table(
                     self.site, wanted, table, images=each.compares(wanted), shared=table.oid in whole
                 )
-                for wanted, table in self._existing(each)
+                for wanted, table in self.existing(each)
                 if table.key_of(wanted.key_at(self.site)) and not self._filter_refusals(wanted, table)
             ]
         return made
@@ -67,7 +70,7 @@ class Replications:
     def captured(self) -> list[Table]:
         """The tables whose operations triggers keep."""
         return list(
-            {table.oid: table for each in self._by_triggers for _, table in self._existing(each)}.values()
+            {table.oid: table for each in self._by_triggers for _, table in self.existing(each)}.values()
         )
 
     @property
@@ -80,7 +83,7 @@ class Replications:
         found = {
             (table.oid, column): (table, column)
             for each in self.replications
-            for wanted, table in self._existing(each)
+            for wanted, table in self.existing(each)
             if (column := each.version_column.get(wanted.name))
         }
         return list(found.values())
@@ -89,7 +92,7 @@ class Replications:
     def replayed(self) -> list[int]:
         """The tables that a replication writes here, by oid."""
         mine = [each for each in self.replications if each.replayed_at(self.site)]
-        return [table.oid for each in mine for _, table in self._existing(each)]
+        return [table.oid for each in mine for _, table in self.existing(each)]
 
     def _replayed_into(self, *, compared: bool) -> dict[TableName, Table]:
         """The tables that a replication writes here, by whether it compares their rows. Those of queued updates are
@@ -97,11 +100,12 @@ class Replications:
         return {
             table.name: table
             for each in self.replications
-            for wanted, table in self._existing(each)
+            for wanted, table in self.existing(each)
             if each.replayed_at(self.site) and not each.queued and each.compares(wanted) is compared
         }
 
-    def _existing(self, replication: ReplicationDefinition) -> Iterator[tuple[ReplicatedTable, Table]]:
+    def existing(self, replication: ReplicationDefinition) -> Iterator[tuple[ReplicatedTable, Table]]:
+        """The tables of a replication that are here, each as wanted and as it is."""
         for wanted in replication.tables:
             if table := self.tables.get(wanted.at_site(self.site)):
                 yield wanted, table
@@ -110,7 +114,7 @@ class Replications:
     def numbered(self) -> list[ReplicatedTable]:
         """The tables that users of both sites write, and whose sequences may hand out one number twice."""
         both = [each for each in self.replications if each.both_ways]
-        return [wanted for each in both for wanted, _ in self._existing(each)]
+        return [wanted for each in both for wanted, _ in self.existing(each)]
 
     @property
     def altered(self) -> list[TableName]:
@@ -118,7 +122,7 @@ class Replications:
         found = [
             name
             for each in self.replications
-            for wanted, table in self._existing(each)
+            for wanted, table in self.existing(each)
             if each.published_by(self.site) or wanted.not_owned is NotOwned.REFUSE
             for name in (table.name, *(() if wanted.identity is None else table.sequences))
         ]
@@ -129,9 +133,14 @@ class Replications:
         return [
             name
             for name, tables in self.published().items()
-            if not publication.is_known(connection, name)
-            or any(publication.deviations(connection, name, tables, self._own(name)))
+            if not publication.is_known(connection, name) or any(self._deviations(connection, name, tables))
         ]
+
+    def _deviations(
+        self, connection: Connection, name: str, tables: Sequence[PublishedTable]
+    ) -> Iterator[str]:
+        found = publication.find(connection, name)
+        return publication.deviations(connection, found, tables, self._own(name))
 
     def refusals(self, connection: Connection, log_reader: str, applier: str) -> Iterator[str]:
         """Every reason not to make the site an end of its replications, each one line."""
@@ -139,7 +148,7 @@ class Replications:
             for wanted in each.tables:
                 history = each.history.get(wanted.name) if each.subscriber == self.site else None
                 yield from self._table_refusals(wanted, each.version_column.get(wanted.name), history)
-            for wanted, table in self._existing(each):
+            for wanted, table in self.existing(each):
                 yield from own_rows.problems(connection, self.site, wanted, table)
                 if each.replayed_at(self.site):
                     yield from added_rows.problems(connection, self.site, wanted)
@@ -229,13 +238,19 @@ class Replications:
     def statements(self, connection: Connection) -> Iterator[str]:
         """Idempotent; they need the shadow tables."""
         yield from call_objects.statements(self.carried)
-        published = self.published()
-        for name in self.deviating(connection):
-            known, tables = publication.is_known(connection, name), published[name]
-            whole = publication.whole_identities(connection, tables)
-            yield from publication.statements(name, tables, known, whole, self._own(name))
+        published, deviating = self.published(), self.deviating(connection)
+        for name, tables in published.items():
+            source, own = publication.source(name), publication.own_tables(self._own(name))
+            yield from interruptions.counted(source, [each.table.oid for each in tables], own)
+            if name in deviating:
+                known = publication.is_known(connection, name)
+                whole = publication.whole_identities(connection, tables)
+                yield from publication.statements(name, tables, known, whole, self._own(name))
+            yield from interruptions.remembered(source)
         yield from call_objects.removal(connection, self.carried)
+        yield from interruptions.counted(triggers.SOURCE, [each.oid for each in self.captured])
         yield from triggers.statements(connection, self.captured)
+        yield from interruptions.remembered(triggers.SOURCE)
         yield from version_columns.statements(connection, self._versioned)
         mine = self._by_triggers
         yield from kept.only([name for each in mine for name in (each.name, *each.consumers)])
@@ -252,45 +267,27 @@ class Replications:
         yield from application_triggers.changing(connection, self.site, copied)
         yield from application_triggers.notices(connection, self.site, {**copied, **compared})
         for each in self.replications:
-            for _, table in self._existing(each) if each.queued and each.publisher == self.site else ():
+            for _, table in self.existing(each) if each.queued and each.publisher == self.site else ():
                 yield from amounts.notices(self.site, each.name, str(table.name), table.columns)
-
-    def needed_grants(self, logins: Logins, log_reader: str) -> list[Grant]:
-        """The needs of their runs here, beside those of every link."""
-        return list(dict.fromkeys(self._grants(logins, log_reader)))
-
-    def _grants(self, logins: Logins, log_reader: str) -> Iterator[Grant]:
-        for each in self.replications:
-            for wanted, table in self._existing(each):
-                if each.published_by(self.site):
-                    yield from grants.of_snapshot_source(wanted.at_site(self.site), logins)
-                if each.replayed_at(self.site):
-                    yield from self._replayed_grants(wanted, table, each.history.get(wanted.name), logins)
-                    yield from grants.of_numbers(wanted, table, logins.applier)
-                    yield from grants.of_hook(wanted.hooks.get(self.site), logins.applier)
-            if each.subscriber == self.site:
-                yield from grants.of_procedures(each.procedures, logins.applier)
-        if self.published() and log_reader:
-            yield grants.connect(log_reader, self.database)
-
-    def _replayed_grants(
-        self, wanted: ReplicatedTable, table: Table, history: KeptHistory | None, logins: Logins
-    ) -> Iterator[Grant]:
-        name = wanted.at_site(self.site)
-        if history is None:
-            return grants.of_snapshot_target(name, table.columns, logins)
-        return grants.of_history(name, table.columns, logins, forgets=history.keep is not None)
 
     def check(self, connection: Connection) -> Iterator[str]:
         """Whatever its publications and triggers lack."""
         for name, tables in self.published().items():
-            for line in publication.deviations(connection, name, tables, self._own(name)):
+            wrong = list(self._deviations(connection, name, tables))
+            for line in wrong or self._interrupted(connection, publication.source(name)):
                 yield f"{self.site}: {line}; run `provision`"
         for line in call_objects.deviations(connection, self.carried):
             yield f"{self.site}: {line}; run `provision`"
         versions = version_columns.deviations(connection, self._versioned)
-        for line in (*triggers.deviations(connection, self.captured), *versions):
+        wrong = triggers.deviations(connection, self.captured)
+        for line in (*(wrong or self._interrupted(connection, triggers.SOURCE)), *versions):
             yield f"{self.site}: {line}; run `provision`"
+
+    def _interrupted(self, connection: Connection, source: interruptions.Source) -> list[str]:
+        """A site of an older format has no memory of them yet."""
+        if not interruptions.are_remembered(connection):
+            return []
+        return list(interruptions.deviations(interruptions.read(connection, source)))
 
 
 def relations(replications: Sequence[ReplicationDefinition], site: str) -> list[TableName]:

@@ -10,19 +10,21 @@ from math import inf
 import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
+from concord.databases.contract.last_entry import LastEntry, restored
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Entries, Gathered
 from concord.databases.postgresql.entries.read_back import touched
+from concord.databases.postgresql.facts import interruptions
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import (
     Connection,
     connect,
     one,
 )
-from concord.databases.postgresql.log import publication, slot
+from concord.databases.postgresql.log import publication, same_history, slot
 from concord.databases.postgresql.log.frames import Frames, log_connection, number
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.queued import delivered, version_tables
@@ -32,7 +34,7 @@ from concord.databases.postgresql.replication.tables import published_tables
 from concord.databases.postgresql.sites.end import worded
 from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob
-from concord.messages.errors import StructureChanged, WriteContended
+from concord.messages.errors import HistoryLost, StructureChanged, WriteContended
 
 #: How often a run takes the slot from others that read it.
 _TRIES = 5
@@ -78,20 +80,29 @@ class Publisher(PublishedEnd):
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
         how = self.job.replication
-        own = version_tables.names(wanted) if how.queued else []
+        versions = version_tables.names(wanted) if how.queued else []
         calls = [call_objects.TABLE] if how.procedures else []
-        tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *own, *calls])
-        whole = publication.published_whole(self.connection, self._publication)
-        of_rows = published_tables(site, wanted, tables, compared=how.compares, whole=whole)
+        tables = read_tables(self.connection, [*(each.at_site(site) for each in wanted), *versions, *calls])
+        found = publication.find(self.connection, self._publication)
+        of_rows = published_tables(site, wanted, tables, compared=how.compares, whole=found.whole_members)
         published = (
             version_tables.published(site, wanted, of_rows, tables)
             if how.queued
             else with_calls(site, of_rows, how.procedures, tables)
         )
-        published = replace(published, as_text=how.maps)
-        if wrong := list(publication.deviations(self.connection, self._publication, published.tables)):
+        captured = interruptions.read(self.connection, publication.source(self._publication))
+        own = publication.Own(level=how.both_ways)
+        wrong = list(publication.deviations(self.connection, found, published.tables, own))
+        if wrong := wrong or list(interruptions.deviations(captured)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
-        return published
+        counts = {each.oid: each.interruptions for each in captured if each.interruptions}
+        # In place of a call that is not captured its rows travel.
+        lacking = tuple(
+            f"{each.oid}:{each.interruptions} {each.told}"
+            for each in captured
+            if how.both_ways and each.oid in counts and each.is_own and each.name != call_objects.TABLE.name
+        )
+        return replace(published, as_text=how.maps, interruptions=counts, interrupted_own=lacking)
 
     @worded
     def end_of_log(self) -> LogEnd:
@@ -114,8 +125,20 @@ class Publisher(PublishedEnd):
             self._beating.close()
 
     @worded
-    def refuse_lost(self, level: int) -> None:
-        slot.refuse_lost(self.connection, self._slot, level, self.access.name, self.job.replication.name)
+    def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
+        """Up to the place that was confirmed, this very log was replayed: no look into it is needed."""
+        names = (self.access.name, self.job.replication.name)
+        confirmed = slot.refuse_lost(self.connection, self._slot, level, *names)
+        last = last_entry() if confirmed < level else None
+        if last is not None and not self._has(last, confirmed, level):
+            raise HistoryLost(restored(*names))
+
+    def _has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+        with self._log_connection() as connection:
+            frames = Frames(connection)
+            with connect(self.job.reads_log, self._application) as control:
+                self._start(frames, control, 0, binary=False)
+            return same_history.is_same(frames.until(level), self._own, last, confirmed, level)
 
     @contextmanager
     def stream(self, level: int, published: Published) -> Iterator[Stream]:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import psycopg
 
+from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.replication_ends import Filled, Keys, Replayed
 from concord.databases.postgresql.compare.replica import Replica, replica_shape
 from concord.databases.postgresql.entries import staging
@@ -93,6 +94,10 @@ class Subscriber(WrittenEnd):
     @worded
     def reached(self) -> int:
         return self._level.reached(self.connection, followed(self._layout))
+
+    @worded
+    def last_entry(self) -> LastEntry | None:
+        return self._level.last_entry(self.connection)
 
     @worded
     def current_at(self) -> datetime | None:

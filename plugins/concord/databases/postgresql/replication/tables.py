@@ -123,9 +123,16 @@ def layout(
 
 
 def followed(layout: Layout) -> list[str]:
-    """Each table by its identity at the publisher and its name here: another one was never copied into it."""
-    published = layout.published.tables
-    return [f"{published[each.place].table.oid} {each.table.name}" for each in layout.of(Kind.ROWS)]
+    """Each table by its identity at the publisher and its name here: another one was never copied into it.
+
+    Nor was one copied whose operations were not captured for a while.
+    """
+    published = layout.published
+    of_rows = layout.of(Kind.ROWS)
+    tables = [
+        f"{published.identity(published.tables[each.place].table)} {each.table.name}" for each in of_rows
+    ]
+    return [*tables, *published.interrupted_own]
 
 
 def _existing(site: str, wanted: ReplicatedTable, tables: Mapping[TableName, Table]) -> Table:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf
 
 import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
+from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.from_triggers import Operations
 from concord.databases.postgresql.entries.read_back import touched
+from concord.databases.postgresql.facts import interruptions
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import Connection, connect, one, run
 from concord.databases.postgresql.log.published import Published
@@ -45,9 +48,12 @@ class TriggerPublisher(PublishedEnd):
         published = Published(of_rows, as_text=True)
         oids = [each.table.oid for each in published.tables]
         self._structures = triggers.structures(self.connection, oids)
-        if wrong := triggers.deviations(self.connection, [each.table for each in published.tables]):
+        wrong = triggers.deviations(self.connection, [each.table for each in published.tables])
+        captured = [each for each in interruptions.read(self.connection, triggers.SOURCE) if each.oid in oids]
+        if wrong := wrong or list(interruptions.deviations(captured)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
-        return published
+        counts = {each.oid: each.interruptions for each in captured if each.interruptions}
+        return replace(published, interruptions=counts)
 
     @property
     def _numbers(self) -> Connection:
@@ -65,9 +71,9 @@ class TriggerPublisher(PublishedEnd):
         return numbering.end(self._numbers)
 
     @worded
-    def refuse_lost(self, level: int) -> None:
-        name = self.job.replication.name
-        kept.refuse_lost(self.connection, name, level, self._structures, self.access.name)
+    def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
+        how = (self.job.replication.name, level, self._structures, self.access.name)
+        kept.refuse_lost(self.connection, *how, last_entry)
 
     @contextmanager
     def stream(self, level: int, published: Published) -> Iterator[Stream]:

@@ -30,6 +30,7 @@ OWN_TABLES = {
     "late_index": (),  # its installer's
     "entry": ("INSERT", "DELETE"),
     "last_entry": ("UPDATE",),
+    "captured_by": (),
     "kept_operations": ("INSERT", "UPDATE", "DELETE"),
     "replay": ("INSERT", "UPDATE"),
     "log_capture": ("UPDATE",),

@@ -1,0 +1,94 @@
+"""Errors that leave out changes of a publisher in silence: its capture was interrupted, or its files were put back."""
+
+from tests.mutants.mutant import Mutant
+
+INTERRUPTED = "tests/transactional/publications/test_interruptions.py"
+RESTORED = "tests/transactional/test_restored_publisher.py"
+HISTORY = "tests/databases/postgresql/log/test_same_history.py"
+
+SILENT_DIFFERENCES = (
+    Mutant(
+        "provisioning repairs an interrupted capture and counts nothing",
+        "concord.databases.postgresql.facts.interruptions:counted",
+        "interruptions = interruptions + 1",
+        "interruptions = interruptions",
+        f"{INTERRUPTED} -k 'refused_until and others'",
+    ),
+    Mutant(
+        "a capture that somebody repaired by hand was never interrupted",
+        "concord.databases.postgresql.facts.interruptions:deviations",
+        "if not each.unbroken:",
+        "if False:",
+        f"{INTERRUPTED} -k 'refused_until and hand'",
+    ),
+    Mutant(
+        "a publication whose options were altered for a while is the same",
+        "concord.databases.postgresql.log.publication:source",
+        "p.oid, p.xmin, r.oid",
+        "p.oid, r.oid",
+        f"{INTERRUPTED} -k 'refused_until and alone and while'",
+    ),
+    Mutant(
+        "triggers that were disabled for a while are the same",
+        "concord.databases.postgresql.operations.triggers:SOURCE",
+        "concat_ws('/', t.oid, t.xmin)",
+        "concat_ws('/', t.oid)",
+        f"{INTERRUPTED} -k 'refused_until and triggers and while'",
+    ),
+    Mutant(
+        "a subscriber goes on with a table whose capture was interrupted",
+        "concord.databases.postgresql.log.published:Published.identity",
+        'return f"{table.oid}:{count}" if count else str(table.oid)',
+        "return str(table.oid) if count else str(table.oid)",
+        f"{INTERRUPTED} -k 'refused_until and others'",
+    ),
+    Mutant(
+        "the provisioning of a table's columns interrupts its capture",
+        "concord.databases.postgresql.facts.interruptions:remembered",
+        "DO UPDATE SET identity = excluded.identity",
+        "DO UPDATE SET identity = c.identity",
+        f"{INTERRUPTED} -k 'interrupts_nothing and log'",
+    ),
+    Mutant(
+        "a lost level row is not missed in the publication",
+        "concord.databases.postgresql.log.publication:deviations",
+        "if any(each.images for each in tables) and _LEVELS not in",
+        "if False and _LEVELS not in",
+        f"{INTERRUPTED} -k 'own and replay'",
+    ),
+    Mutant(
+        "a log that lacks the last entry is read on",
+        "concord.databases.postgresql.replication.publisher:Publisher.refuse_lost",
+        "if last is not None and not self._has(last, confirmed, level):",
+        "if last is None and not self._has(last, confirmed, level):",
+        f"{RESTORED} -k 'further and log'",
+    ),
+    Mutant(
+        "operations that lack the last entry are read on",
+        "concord.databases.postgresql.operations.kept:refuse_lost",
+        "if last is not None and _newest(",
+        "if last is None and _newest(",
+        f"{RESTORED} -k 'further and triggers'",
+    ),
+    Mutant(
+        "a transaction at a place that was passed is skipped",
+        "concord.databases.postgresql.log.same_history:is_same",
+        "elif said.number > last.number and changed:",
+        "elif False:",
+        HISTORY,
+    ),
+    Mutant(
+        "a transaction at the place of the last entry is taken for it",
+        "concord.databases.postgresql.log.same_history:is_same",
+        "found = moment(begun.committed_at, POSTGRESQL) == last.committed_at",
+        "found = True",
+        HISTORY,
+    ),
+    Mutant(
+        "a transaction that was replayed here is taken for a user's",
+        "concord.databases.postgresql.log.same_history:is_same",
+        "(_is_change(said, own) and not replayed)",
+        "_is_change(said, own)",
+        HISTORY,
+    ),
+)
