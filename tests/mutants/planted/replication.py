@@ -226,7 +226,7 @@ REPLICATION = (
     Mutant(
         "a run ignores that another replication needs whole rows of its table",
         "concord.databases.postgresql.replication.publisher:Publisher.inspect_published",
-        "compared=how.compares, whole=whole)",
+        "compared=how.compares, whole=found.whole_members)",
         "compared=how.compares)",
         "tests/transactional/publications/test_subscribers.py -k whole_rows",
     ),
@@ -268,7 +268,7 @@ REPLICATION = (
     Mutant(
         "a recreated table is taken for the old one",
         "concord.databases.postgresql.replication.tables:followed",
-        'f"{published[each.place].table.oid} {each.table.name}"',
+        'f"{published.identity(published.tables[each.place].table)} {each.table.name}"',
         'f"0 {each.table.name}"',
         "tests/transactional/publications/test_tables.py -k anew",
     ),
