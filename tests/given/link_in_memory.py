@@ -64,6 +64,7 @@ class MemoryShape:
     type: str = "text"
     private: frozenset[str] = frozenset()
     key_is_private: bool = False
+    key_aliases: tuple[str, ...] = ("key",)
 
     @property
     def relayed(self) -> Self:

@@ -346,6 +346,21 @@ def test_nothing_is_written_when_one_table_s_rows_cannot_be_staged(pair: MemoryP
 
 
 @pytest.mark.parametrize("spark_from", [0, 1_000])
+def test_a_table_whose_rows_cannot_be_moved_stops_and_the_others_are_written(
+    pair: MemoryPair, spark_from: int
+) -> None:
+    def fail_for_books(part: Part) -> None:
+        if part.table == BOOK:
+            raise LinkFailed("of our own making")
+
+    pair.prepare = lambda dialect, _: setattr(dialect, "before_part", fail_for_books)
+    report = pair.run(spark_from=spark_from)
+    stopped = {each.table: each.stopped for each in report.tables if each.stopped}
+    assert stopped == {BOOK: f"{BOOK}: of our own making. Nothing was written"}
+    assert pair.capetown.tables[SHELF].written > 0
+
+
+@pytest.mark.parametrize("spark_from", [0, 1_000])
 def test_a_failure_has_the_same_class_and_words_whoever_carries(pair: MemoryPair, spark_from: int) -> None:
     def fail(part: Part) -> None:
         raise LinkFailed("of our own making")
