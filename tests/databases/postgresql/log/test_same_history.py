@@ -66,7 +66,7 @@ def test_no_transaction_is_skipped_and_no_log_is_refused_that_has_lost_none(
     entries = [each for each in log if each.changes and not each.replayed]
     if not entries:
         return
-    last, level = entries[-1], log[-1].number + data.draw(st.integers(0, 5))
+    last, level = entries[-1], log[-1].number + data.draw(st.integers(0, 40))
     kept, place = log[:copied], log[copied - 1].number if copied else 0
     confirmed = data.draw(st.sampled_from([0, *(each.number for each in kept)]))
     after = list[Transaction]()
