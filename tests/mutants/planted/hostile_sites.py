@@ -66,7 +66,7 @@ HOSTILE_SITES = (
     ),
     Mutant(
         "a waiting row that is none stops the link",
-        "concord.databases.postgresql.transaction.tables_written:write_tables",
+        "concord.databases.postgresql.transaction.tables_written:_staged",
         "unreadable_rows.set_aside(connection, each.shape)",
         "pass",
         f"{WAITING} -k by_name",

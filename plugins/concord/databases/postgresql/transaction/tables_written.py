@@ -48,9 +48,6 @@ def write_tables(
     version refuses one that is another by then. That saves a pass over every row, in vain where applications edit
     the same rows at the same time. Raises WriteContended then; the next try locks.
     """
-    for each in writing.staged:
-        if each.shape.name in waits:
-            unreadable_rows.set_aside(connection, each.shape)
     staged = _staged(connection, writing, waits)
     again, careful = locked, care is not Care.NONE or any(each.retried for each in staged)
     locked = locked or careful or hooked_tables.any_of(writing, staged)
@@ -136,6 +133,9 @@ def _let_go(connection: Connection, writing: Writing, awaited: Sequence[Staged])
 
 def _staged(connection: Connection, writing: Writing, waits: Mapping[str, int]) -> list[Staged]:
     """The rows that the link brings, and those that waited to be tried again."""
+    for each in writing.staged:
+        if each.shape.name in waits:
+            unreadable_rows.set_aside(connection, each.shape)
     if writing.session is None or not writing.job.moves_positions:
         return list(writing.staged)
     link, skew = writing.job.link, writing.job.target.max_clock_skew
