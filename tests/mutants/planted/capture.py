@@ -223,7 +223,7 @@ CAPTURE = (
     Mutant(
         "the installer's right to grant to a subscriber is not checked",
         "concord.databases.postgresql.provision.admission:_lacked_grants",
-        "needed += wanted.replications.needed_grants(logins, wanted.log_reader)",
+        "needed += needed_for_replications(wanted.replications, logins, wanted.log_reader)",
         "pass",
         "tests/databases/postgresql/provision/test_admitted_publishers.py -k belong_to_others",
     ),

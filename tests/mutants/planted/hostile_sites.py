@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-LEVELS = "tests/transactional/test_hostile_levels.py"
+LEVELS = "tests/transactional/differing/test_hostile_levels.py"
 LARGE = "tests/databases/postgresql/write/test_large_rows.py"
 WAITING = "tests/databases/postgresql/ledger/test_hostile_waiting.py"
 HOSTILE = "tests/databases/postgresql/write/test_hostile_versions.py"

@@ -204,7 +204,7 @@ REPLICATION = (
     ),
     Mutant(
         "the applier may change versions",
-        "concord.databases.postgresql.replication.provision:Replications._replayed_grants",
+        "concord.databases.postgresql.replication.needed_grants:_replayed",
         "history is None",
         "True",
         "tests/transactional/history/test_kept.py -k nothing_more",

@@ -1,1 +1,1 @@
-"""Where both sites of a replication write, the users of each change only the rows that their site owns."""
+"""Where both sites of a replication write, each has rows and numbers of its own."""

@@ -70,7 +70,7 @@ def interrupt(sites: Replicated, begun: str, ended: str) -> None:
 def test_a_table_that_was_not_captured_for_a_while_is_refused_until_it_is_copied_again(
     replicated: Make, capture: str, begun: str, ended: str
 ) -> None:
-    """Issue 43: what users wrote meanwhile was lost, and the status said 'in sync'."""
+    """Writes of that time were lost, and the status said 'in sync'."""
     sites = accounts(replicated, capture=capture)
     sites.run()
     interrupt(sites, begun, ended)

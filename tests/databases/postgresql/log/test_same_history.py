@@ -61,7 +61,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Transaction], int, int]:
 def test_no_transaction_is_skipped_and_no_log_is_refused_that_has_lost_none(
     made: tuple[list[Transaction], int, int], data: st.DataObject
 ) -> None:
-    """Issue 43: new transactions have the places of those that were lost."""
+    """New transactions have the places of those that were lost."""
     log, copied, now = made
     entries = [each for each in log if each.changes and not each.replayed]
     if not entries:

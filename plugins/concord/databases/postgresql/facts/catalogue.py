@@ -194,11 +194,7 @@ def _table(
         columns=tuple(columns),
         primary_key=primary[0] if primary else (),
         unique_keys=tuple(of for index, of in unique if index["immediate"]),
-        deferrable_unique=tuple(
-            UniqueKey(of, tuple(map(comparison_of, index["comparisons"])))
-            for index, of in unique
-            if not index["immediate"]
-        ),
+        deferrable_unique=tuple(_unique_key(*each) for each in unique if not each[0]["immediate"]),
         exclusions_deferrable=tuple(head["exclusions_deferrable"]),
         temporal_keys=tuple(sorted({row["name"] for row in (*own, *others) if row["temporal"]})),
         rules=tuple(head["rules"]),
@@ -208,6 +204,10 @@ def _table(
         sequences=tuple(TableName(schema_name=row["schema_name"], name=row["name"]) for row in sequences),
         compared_in=_compared_in(head["indexes"], (*foreign, *referring), referring, columns),
     )
+
+
+def _unique_key(index: Row, columns: tuple[str, ...]) -> UniqueKey:
+    return UniqueKey(columns, tuple(map(comparison_of, index["comparisons"])))
 
 
 def _compared_in(

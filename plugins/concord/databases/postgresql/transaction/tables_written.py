@@ -201,9 +201,8 @@ def _judge(
             raise ConstraintViolated(f"{too_large.reason(connection, table)}; nothing was written")
         judged.append(table)
         reports[each.shape.name] = report
-    verdicts = {
-        each.staged.shape.name: (each.staged.shape, each.verdicts) for each in judged if each.exceptional
-    }
+    exceptional = [each for each in judged if each.exceptional]
+    verdicts = {each.staged.shape.name: (each.staged.shape, each.verdicts) for each in exceptional}
     refuse_oscillating(connection, verdicts, writing.site)
     return judged, reports
 

@@ -114,7 +114,7 @@ def no_confirmation_arrives(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Non
 def test_a_publisher_that_was_put_back_is_refused_before_and_after_it_has_written_further(
     restored: Make, capture: str
 ) -> None:
-    """Issue 43: new transactions were skipped in silence, since their numbers were replayed already."""
+    """New transactions were skipped in silence, since their numbers were replayed already."""
     made = restored(capture=capture)
     made.sites.initialize()
     made.write()
