@@ -29,7 +29,7 @@ GRANTED = {
         )
     },
     (READER, "table concord.compensation"): "SELECT",
-    **{(READER, f"table concord.{name}"): "SELECT" for name in ("applied", "log_capture")},
+    **{(READER, f"table concord.{name}"): "SELECT" for name in ("applied", "captured_by", "log_capture")},
     (READER, "table concord.overturn"): "SELECT",
     (READER, "table concord.replay"): "SELECT",
     (READER, "table concord.skipped"): "SELECT",
@@ -46,6 +46,7 @@ GRANTED = {
     (APPLIER, "schema concord_staging"): "CREATE USAGE",
     (APPLIER, "schema ops"): "USAGE",
     (APPLIER, "table concord.applied"): "DELETE INSERT SELECT",
+    (APPLIER, "table concord.captured_by"): "SELECT",
     (APPLIER, "table concord.compensation"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.conflict"): "INSERT SELECT",
     (APPLIER, "table concord.initialization"): "DELETE INSERT SELECT UPDATE",

@@ -15,13 +15,6 @@ OWN_EQUALITY = (
         f"{OWN} -k waits_only",
     ),
     Mutant(
-        "a key is compared under no collation of the constraint's",
-        "concord.databases.postgresql.facts.comparison:Comparison.sql",
-        'f" COLLATE {qualified(*self.collation)}" if self.collation else ""',
-        '""',
-        f"{OWN} -k between_two_collations",
-    ),
-    Mutant(
         "NULLs that are not distinct do not meet",
         "concord.databases.postgresql.facts.comparison:Comparison.sql",
         "if self.nulls_meet else compared",
@@ -43,25 +36,11 @@ OWN_EQUALITY = (
         CATALOGUE,
     ),
     Mutant(
-        "an expression of arriving rows is evaluated under the database's collation",
-        "concord.databases.postgresql.constraints.uniqueness:_take_stock",
-        "f\" false AS concord_large, {', '.join(f't.{c.sql}' for c in shape.columns)}, {version}\"",
-        'f" false AS concord_large, {typed}, {version}"',
-        f"{OWN} -k 'columns_own_collation and forward'",
-    ),
-    Mutant(
         "a parent is fetched once for each value that names it",
         "concord.databases.postgresql.constraints.parents:_from_source",
         "SELECT DISTINCT ON ({shape.keys_of('r')}) r.*, false",
         "SELECT r.*, false",
         f"{OWN} -k brought_back_once",
-    ),
-    Mutant(
-        "a site is asked by the other one's operators",
-        "concord.databases.postgresql.constraints.references:_at_site_of",
-        "return next(alike, foreign_key)",
-        "return foreign_key",
-        f"{OWN} -k another_schema",
     ),
     Mutant(
         "nobody may see the schema of an operator",
@@ -106,13 +85,6 @@ OWN_EQUALITY = (
         f"{MOVED} -k 'children_of_a_child or every_constraint'",
     ),
     Mutant(
-        "a child that follows may have another's deferrable unique value",
-        "concord.databases.postgresql.constraints.following:Following.write",
-        "for unique in self.child.table.deferrable_unique:",
-        "for unique in ():",
-        f"{MOVED} -k 'every_constraint or cannot_follow'",
-    ),
-    Mutant(
         "a foreign key that is not enforced is enforced",
         "concord.databases.postgresql.facts.catalogue_queries:_IS_CHECKED",
         "coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true)",
@@ -125,12 +97,5 @@ OWN_EQUALITY = (
         "coalesce((to_jsonb(k) ->> 'conperiod')::boolean, false)",
         "false",
         "tests/link/constraints/test_version_18.py -k period",
-    ),
-    Mutant(
-        "keys of unique constraints have no operators of their own",
-        "concord.databases.postgresql.facts.comparison:of_index",
-        "AND x.conexclop IS NOT NULL)",
-        "AND x.contype = 'x')",
-        "tests/link/constraints/test_version_18.py -k without_overlaps",
     ),
 )

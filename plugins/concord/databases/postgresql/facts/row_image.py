@@ -59,6 +59,8 @@ def _octets(kind: ColumnType, value: str, *, staged: bool) -> str:
     if plain and kind.root == "jsonb" and not (staged and kind.staging == "text"):
         whole = f"pg_column_size(jsonb_path_query_first({value}, 'strict $'))"  # as it is uncompressed
         return f"CASE WHEN {whole} > {LARGEST} THEN {whole} ELSE octet_length({value}::text) END"
-    if (staged and kind.staging == "text") or (plain and kind.root in _TEXTS):
+    if staged and kind.staging == "text":
+        return f"octet_length({value}::text)"  # a column that was retyped meanwhile is staged as its new type
+    if plain and kind.root in _TEXTS:
         return f"octet_length({value})"
     return f"octet_length({kind.exact(value)})"
