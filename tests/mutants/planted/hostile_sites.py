@@ -23,13 +23,6 @@ HOSTILE_SITES = (
         f"{LEVELS} -k 'no_run_has_taken and log'",
     ),
     Mutant(
-        "a time of infinity ends a run",
-        "concord.databases.postgresql.facts.connection:log_in",
-        "read_any_time(connection)",
-        "pass",
-        f"{LEVELS} -k 'ends_in_order and log'",
-    ),
-    Mutant(
         "a conflict is logged whatever its size",
         "concord.databases.postgresql.transaction.one_table:judge_table",
         "*too_large.LOGGED",
@@ -84,12 +77,5 @@ HOSTILE_SITES = (
         "pg_column_size({vector}) > {LARGEST_VECTOR} OR ",
         "",
         f"{HOSTILE} -k without_bound",
-    ),
-    Mutant(
-        "a number that is none is taken for a version's",
-        "concord.jobs.stored:_is_part",
-        "type(value) is int and ",
-        "",
-        "tests/jobs/test_stored.py",
     ),
 )

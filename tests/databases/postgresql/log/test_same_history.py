@@ -52,7 +52,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Transaction], int, int]:
     """Transactions in the order of their places, how many of them a copy of the files has, and the next one's time."""
     log, place = list[Transaction](), 0
     for at in range(draw(st.integers(1, 8))):
-        place += draw(st.integers(2, 9))
+        place += draw(st.integers(2, 4))
         log.append(Transaction(place, at, changes=draw(st.booleans()), replayed=draw(st.booleans())))
     return log, draw(st.integers(0, len(log))), len(log)
 
@@ -71,7 +71,7 @@ def test_no_transaction_is_skipped_and_no_log_is_refused_that_has_lost_none(
     confirmed = data.draw(st.sampled_from([0, *(each.number for each in kept)]))
     after = list[Transaction]()
     for at in range(now, now + data.draw(st.integers(0, 8))):
-        place += data.draw(st.integers(2, 9))
+        place += data.draw(st.integers(2, 4))
         after.append(
             Transaction(place, at, changes=data.draw(st.booleans()), replayed=data.draw(st.booleans()))
         )
