@@ -17,7 +17,7 @@ from tests.given.mortal_site import copy, mortal_server, put_back, while_stopped
 from tests.given.replicated_sites import Replicated, begin_replicated
 
 JOURNAL = ("CREATE TABLE journal (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, said text)",)
-RESTORED = r"as after a restore of the publisher; run the replication's initialize__"
+RESTORED = r"as after a restore of the publisher.*; run the replication's initialize__"
 BOTH = pytest.mark.parametrize("capture", ["log", "triggers"])
 
 Make = Callable[..., "Restored"]
@@ -227,6 +227,7 @@ def test_whenever_it_is_put_back_a_run_ends_with_equal_rows_or_is_refused(
                 made.keep()
                 copied = replayed = clock
         else:
-            made.sites.run()
-            replayed = clock
+            report = made.sites.run()
+            if report.entries or capture == "log":  # an idle run passes places of the log alone
+                replayed = clock
             assert made.sites.are_equal(), "a run ended well and left a transaction out"

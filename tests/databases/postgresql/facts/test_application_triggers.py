@@ -85,7 +85,7 @@ def test_a_trigger_that_may_change_what_a_link_writes_is_refused(sites: Pair) ->
         "ALTER TABLE price ENABLE REPLICA TRIGGER round_up",
     )
     assert problems(sites) == [
-        "london: public.price has the trigger round_up (BEFORE, ENABLE REPLICA), which may change rows that a link"
+        "london: public.price has the trigger round_up (BEFORE, ENABLE REPLICA), which may change rows that Concord"
         " writes; make it an ordinary trigger (ENABLE TRIGGER), or let it do nothing while concord.applying is 'on'"
     ]
 

@@ -1,7 +1,7 @@
 """A large entry by set, and the same operation by operation: one table, and one list of counts (S0-47, S0-48)."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -65,10 +65,10 @@ class Entry:
 
     def stage(self, name: str, kind: str, new: Row | None, old: Row | None) -> None:
         self.seq += 1
-        key = [] if old is None else list(old[: 2 if name == "pair" else 1])
+        before = [] if old is None else list(old)
         sent = [] if new is None else list(new if kind != "V" else (*new[:3], None))
-        named = [f"c{n}" for n in range(len(sent))] + [f"o{n}" for n in range(len(key))]
-        values = [sql(each) for each in (*sent, *key)]
+        named = [f"c{n}" for n in range(len(sent))] + [f"o{n}" for n in range(len(before))]
+        values = [sql(each) for each in (*sent, *before)]
         kept = ["B'0001'"] if kind == "V" else ["NULL"]
         self.staged.append(
             f"INSERT INTO pg_temp.concord_operation_{TABLES.index(name)} "
@@ -102,7 +102,7 @@ class Subscriber:
         self.run("SET search_path = ''")
         names = [parse_table_name(f"public.{name}") for name in TABLES]
         found = read_tables(connection, names)
-        tables = tuple(
+        plain = tuple(
             ReplicatedTable(
                 f"public.{name.name}",
                 place,
@@ -113,11 +113,13 @@ class Subscriber:
             )
             for place, name in enumerate(names)
         )
+        compared = tuple(replace(each, before=COLUMNS) for each in plain)
         mine = level.Level("r", "p", 1, "here")
         staging.create_entries(connection)
-        staging.create(connection, tables)
+        staging.create(connection, compared)
         self.run("SET session_replication_role = replica", "CREATE SCHEMA other")
-        for conversions in (Conversions.REFUSE, Conversions.COUNT):
+        for conversions in Conversions:
+            tables = plain if conversions is Conversions.COUNT else compared
             made = [procedure.create(tables, mine, _replication(conversions))]
             made += large_entry.create(tables, mine, conversions, set())
             for each in made:
