@@ -64,13 +64,6 @@ SILENT_DIFFERENCES = (
         f"{RESTORED} -k 'further and log'",
     ),
     Mutant(
-        "operations that lack the last entry are read on",
-        "concord.databases.postgresql.operations.kept:refuse_lost",
-        "if last is not None and _newest(",
-        "if False and _newest(",
-        f"{RESTORED} -k 'further and triggers'",
-    ),
-    Mutant(
         "a transaction at a place that was passed is skipped",
         "concord.databases.postgresql.log.same_history:is_same",
         "elif said.number > last.number and changed:",
