@@ -196,7 +196,9 @@ def test_after_a_failure_no_other_part_is_begun_and_no_session_is_left_at_the_so
             try:
                 return relay(replace(part, relation="nowhere"), attempt)
             except ConcordError:
-                raise SiteUnavailable("capetown is away") from None  # another error would stop the table alone
+                raise SiteUnavailable(
+                    "capetown is away"
+                ) from None  # another error would stop the table alone
             finally:
                 refused.set()
         another_begun.set()

@@ -93,6 +93,7 @@ NOT_FOR_LINKS = {
     # Replications need these (tests/transactional/test_provisioned.py).
     (READER, "table concord.compensation", "SELECT"),
     *((APPLIER, "table concord.compensation", right) for right in ("DELETE", "INSERT", "SELECT")),
+    *((login, "table concord.captured_by", "SELECT") for login in (READER, APPLIER)),
     (READER, "table concord.replay", "SELECT"),
     (READER, "table concord.skipped", "SELECT"),
     *((APPLIER, "table concord.skipped", right) for right in ("INSERT", "SELECT")),
