@@ -41,6 +41,13 @@ REPLAY = (
         "tests/transactional/owned/test_numbers.py -k handed_out",
     ),
     Mutant(
+        "a large entry compares the last operation of a row alone",
+        f"{_REPLAY_AT}.chains:Chains._refused",
+        """["true"] if self.image""",
+        """[] if self.image""",
+        "tests/databases/postgresql/replay/test_large_entry.py -k sets_give",
+    ),
+    Mutant(
         "an operation whose row before was not sent counts as one on an altered row",
         "concord.databases.postgresql.entries.from_log:Entries._refuse_altered",
         "and not said.whole",

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from concord.databases.contract.quoting import literal
@@ -184,6 +184,14 @@ def standing_at(entry: Entry, before: dict[str, Any]) -> list[str]:
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=BEFORE, operations=OPERATIONS, conversions=st.sampled_from(Conversions))
+@example(  # the row that comes and moves is another one here
+    before={"pair": ([], [(3, "x", None, "")])},
+    operations=[
+        ("pair", "I", (3, "x", None, "long"), (3, "x", None, "long")),
+        ("pair", "U", (3, "x", None, ""), (1, "y", None, "")),
+    ],
+    conversions=Conversions.COMPARE,
+)
 def test_sets_give_what_the_loop_gives_or_leave_it_to_the_loop(
     subscriber: Subscriber, before: dict[str, Any], operations: list[Any], conversions: Conversions
 ) -> None:

@@ -90,7 +90,8 @@ class Chains:
       WINDOW w AS (PARTITION BY {keys} ORDER BY seq)) o WHERE before IS NOT NULL OR NOT is_last"""
 
     def _refused(self) -> str:
-        """A history that no table has; a row of which not all was sent, after another write of it.
+        """A history that no table has; a row of which not all was sent, after another write of it. Where rows are
+        compared, any chain: its first operation meets the subscriber's row, and its last one is replayed.
 
         The subscriber's own columns outlive an update, and get their defaults where a row is written anew.
         """
@@ -99,6 +100,7 @@ class Chains:
             f"operation IN {ROW} AND before IN ('D', 'M')",
             "operation = 'V' AND is_last",
             *(["operation IN ('D', 'M') AND NOT is_last"] if self.has_own_columns else []),
+            *(["true"] if self.image else []),
         ]
         p = self.place
         moved = f"nM_{p} > 0" if self.has_own_columns else f"nM_{p} > 0 AND nV_{p} > 0"

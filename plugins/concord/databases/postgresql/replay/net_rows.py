@@ -75,8 +75,8 @@ class NetRows:
         return f"SELECT {counts} INTO {', '.join(f'g{k}_{self.place}' for k in kinds)} FROM done;"
 
     def _counted(self) -> str:
-        """The same counts as operation by operation. A key that is taken twice is for the loop. So is a row that
-        differs from the one before its last operation: it was altered, or changed twice."""
+        """The same counts as operation by operation. A key that is taken twice is for the loop, and so is a row that
+        was altered."""
         p = self.place
         refused = "OR n > 0" if self.by_loop else ""
         return f"""
