@@ -58,7 +58,7 @@ SESSIONS = (
     ),
     Mutant(
         "a type is taken whose text leaves something out",
-        "concord.databases.postgresql.facts.types:AS_TEXT",
+        "concord.databases.postgresql.facts.types:_OF_EXTENSIONS",
         '"issn13",',
         '"issn13", "issn",',
         f"{TYPES} -k issn",

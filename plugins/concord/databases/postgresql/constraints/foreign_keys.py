@@ -173,8 +173,8 @@ class Mending:
         return remedy(
             Child(
                 OnDelete(foreign_key.on_delete),
-                clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=False),
-                clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=True),
+                clearing.cleared(child, foreign_key, lost=False),
+                clearing.cleared(child, foreign_key, lost=True),
                 child is not None and clearing.ours(child),
                 orphan.row in self.restored.get(foreign_key.child, ()),
             ),
@@ -270,7 +270,7 @@ class Mending:
                 for each in found:
                     self._follow(foreign_key, [each])
                 return
-            clears = clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=True)
+            clears = clearing.cleared(child, foreign_key, lost=True)
             self._give_way(foreign_key, found, clears or None, lost=True)
         else:
             self.lost[child.name] += logged

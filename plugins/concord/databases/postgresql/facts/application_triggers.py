@@ -33,32 +33,31 @@ class Unguarded:
 
 def refusals(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
     """Those that can change what arrives: then the sites would never agree."""
-    for each in _unguarded(connection, tables):
-        if each.before:
-            yield (
-                f"{site}: {each.table} has the trigger {each.name} (BEFORE, ENABLE {each.enabled}), which may change"
-                f" rows that Concord writes; {_ADVICE}"
-            )
+    yield from _told(
+        connection, site, tables, f"which may change rows that Concord writes; {_ADVICE}", before=True
+    )
 
 
 def changing(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
     """Those that can change what arrives, where another site's rows are only copied. Each one line, a notice."""
-    for each in _unguarded(connection, tables):
-        if each.before:
-            yield (
-                f"{site}: {each.table} has the trigger {each.name} (BEFORE, ENABLE {each.enabled}), which may change"
-                f" rows that are replayed; they then differ from the publisher's. Else {_ADVICE}"
-            )
+    effect = "which may change rows that are replayed; they then differ from the publisher's. Else"
+    yield from _told(connection, site, tables, f"{effect} {_ADVICE}", before=True)
 
 
 def notices(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
     """Those that act a second time on what another site did."""
+    effect = "which fires for what Concord writes too; if that repeats what it did at the other site,"
+    yield from _told(connection, site, tables, f"{effect} {_ADVICE}", before=False)
+
+
+def _told(
+    connection: Connection, site: str, tables: Mapping[TableName, Table], effect: str, *, before: bool
+) -> Iterator[str]:
+    """A line for each trigger that fires then."""
     for each in _unguarded(connection, tables):
-        if not each.before:
-            yield (
-                f"{site}: {each.table} has the trigger {each.name} (AFTER, ENABLE {each.enabled}), which fires for what"
-                f" Concord writes too; if that repeats what it did at the other site, {_ADVICE}"
-            )
+        if each.before is before:
+            time = "BEFORE" if before else "AFTER"
+            yield f"{site}: {each.table} has the trigger {each.name} ({time}, ENABLE {each.enabled}), {effect}"
 
 
 def firing(connection: Connection, oids: Sequence[int]) -> set[int]:

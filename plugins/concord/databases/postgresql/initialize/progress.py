@@ -57,7 +57,7 @@ def read(connection: Connection, synchronization: str) -> dict[str, Progressed]:
     found = rows(
         connection,
         "SELECT table_name, how, named, stale, unsent_since, source_position, target_position, bound, phase, total,"
-        " looked_at, written, conflicts, errors, definition, "
+        " looked_at, written, conflicts, errors, definition,"
         " CASE WHEN isfinite(started_at) THEN extract(epoch FROM now() - started_at)::float8 ELSE 0 END"
         f" FROM concord.initialization WHERE synchronization = {literal(synchronization)}",
     )

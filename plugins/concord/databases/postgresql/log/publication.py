@@ -13,8 +13,8 @@ from concord.databases.postgresql.facts.interruptions import Source
 from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
 
-#: The name of the replication is its key, and all that a reader of the log asks it for.
 _LEVELS = "concord.replay"
+#: The name of the replication is its key, and all that a reader of the log asks it for.
 LEVEL_ROW = f"{_LEVELS} (replication)"
 
 #: Condition on a row `p` of `pg_publication`: all operations of the tables themselves are published.

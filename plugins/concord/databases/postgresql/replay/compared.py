@@ -9,7 +9,7 @@ from __future__ import annotations
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.replay import decided
-from concord.databases.postgresql.replay.statements import generates, of_staged_row, taken
+from concord.databases.postgresql.replay.statements import of_staged_row, taken
 
 #: SQLSTATE of our own.
 CONFLICT = "CNC04"
@@ -47,15 +47,12 @@ class Compared:
     @property
     def same_row(self) -> str:
         """The row as it was at the publisher before the operation, if an update can make the new one of it."""
-        generated = [column for column in self.table.columns if generates(column)]
-        return " AND ".join(
-            [self.of.as_before, *(f"t.{each.sql} = {self.of.values[each.name]}" for each in generated)]
-        )
+        return " AND ".join([self.of.as_before, *self.of.same_generated])
 
     @property
     def else_anew(self) -> str:
         """The row's generated value changed, or it is not as it was."""
-        if not any(map(generates, self.table.columns)):
+        if not self.of.same_generated:
             return self.else_alike
         return (
             f"DELETE FROM {self.sql} t WHERE {self.of.as_before};"

@@ -22,7 +22,6 @@ from concord.databases.postgresql.replay.statements import (
     FOUND,
     NOT_FOUND,
     declared,
-    generates,
     of_staged_row,
     refused,
     taken,
@@ -201,12 +200,7 @@ class Written:
     @property
     def same_row(self) -> str:
         """That row, if an update can make the new one of it."""
-        return " AND ".join([self.before, *self._generated])
-
-    @property
-    def _generated(self) -> list[str]:
-        generated = [column for column in self.table.columns if generates(column)]
-        return [f"t.{column.sql} = {self.of.values[column.name]}" for column in generated]
+        return " AND ".join([self.before, *self.of.same_generated])
 
     @property
     def else_written_anew(self) -> str:
@@ -216,7 +210,7 @@ class Written:
 
     def _anew(self, where: str, done: str, otherwise: str) -> str:
         """The row is written anew if an update cannot change its generated value."""
-        if not self._generated:
+        if not self.of.same_generated:
             return otherwise
         written = f"IF FOUND THEN {self.of.insert_row}; {done} ELSE {otherwise} END IF;"
         return f"DELETE FROM {self.sql} t WHERE {where}; {written}"
@@ -238,7 +232,7 @@ class Written:
         if self.refuses:
             return f"PERFORM FROM {self.sql} t WHERE {of.at_old_key}; IF FOUND THEN {said} END IF; {self.else_inserted}"
         altered = f"{said} {of.count('altered')}"
-        updated = of.update(" AND ".join([of.at_old_key, *self._generated]), of.values)
+        updated = of.update(" AND ".join([of.at_old_key, *self.of.same_generated]), of.values)
         anew = self._anew(of.at_old_key, altered, self.else_inserted)
         return f"{updated}; IF FOUND THEN {altered} ELSE {anew} END IF;"
 

@@ -65,6 +65,13 @@ class Statements:
         return f"record_image_eq(ROW({ours}), ROW({', '.join(values.values())}))"
 
     @property
+    def same_generated(self) -> list[str]:
+        """The subscriber's row has the generated values of the operation, which no update can change. Empty where the
+        table generates none."""
+        generated = [column for column in self.table.columns if generates(column)]
+        return [f"t.{column.sql} = {self.values[column.name]}" for column in generated]
+
+    @property
     def last_version(self) -> str:
         """Of the rows of one key in a history."""
         history = self.table.history

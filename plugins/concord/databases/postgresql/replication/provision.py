@@ -184,7 +184,7 @@ class Replications:
         if not key:
             yield f"{self.site}: {name} has no primary key; name its `key` in the replication set"
         for unique in table.deferrable_unique:
-            yield (f"{self.site}: {name} has a deferrable unique constraint {unique}; make it NOT DEFERRABLE")
+            yield f"{self.site}: {name} has a deferrable unique constraint {unique}; make it NOT DEFERRABLE"
 
     def _log_refusals(self, connection: Connection, log_reader: str) -> Iterator[str]:
         (level,) = one(connection, "SHOW wal_level")
