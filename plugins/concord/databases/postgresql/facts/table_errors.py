@@ -31,11 +31,29 @@ def of_table(table: str, site: str, *, private: bool) -> Iterator[None]:
     except psycopg.Error as error:
         if not is_of_a_table(error):
             raise
-        why = f"{told(error, private=private)} (SQLSTATE {error.sqlstate})"
+        why = _why(error, private=private)
         raise StructureChanged(
-            f"{table}: {site} cannot write it: {why}. {remedy(error)}; nothing of the table was written",
+            f"{table}: {site} cannot write it: {why}; nothing of the table was written",
             table=table,
         ) from (None if private else error)
+
+
+@contextmanager
+def of_table_read(table: str, site: str, *, private: bool) -> Iterator[None]:
+    """While one table's rows are read. Raises StructureChanged for an error of the table's own objects or of a row."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if not is_of_a_table(error) and not is_refusal(error):
+            raise
+        raise StructureChanged(
+            f"{table}: {site} cannot read it: {_why(error, private=private)}", table=table
+        ) from (None if private else error)
+
+
+def is_of_size(error: psycopg.Error) -> bool:
+    """About a row or value that is larger than PostgreSQL handles, which is 1 GB."""
+    return isinstance(error, psycopg.errors.ProgramLimitExceeded) or "memory alloc" in str(error)
 
 
 def is_of_a_table(error: psycopg.Error) -> bool:
@@ -44,8 +62,14 @@ def is_of_a_table(error: psycopg.Error) -> bool:
     return state.startswith(_CLASSES) and state not in _NOT_THESE and not is_refusal(error)
 
 
+def _why(error: psycopg.Error, *, private: bool) -> str:
+    return f"{told(error, private=private)} (SQLSTATE {error.sqlstate}). {remedy(error)}"
+
+
 def remedy(error: psycopg.Error) -> str:
     """The way to mend it."""
+    if is_of_size(error):
+        return "A row is too large: shorten or delete it"
     if error.sqlstate in _NOT_FOUND and (function := _FUNCTION.search(error.diag.context or "")):
         return (
             f"The function {function[1]} of an index, constraint, column or domain finds a name by search_path, which"

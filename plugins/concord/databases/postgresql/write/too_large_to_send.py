@@ -14,11 +14,6 @@ from concord.messages.errors import ConcordError
 _SENT_AS_STORED = ("bytea", "text")
 
 
-def is_the_reason(error: psycopg.Error) -> bool:
-    """Of the error of the source's COPY."""
-    return isinstance(error, psycopg.errors.ProgramLimitExceeded) or "memory alloc" in str(error)
-
-
 def named(part: Part, why: str) -> str:
     """The message about such a row of a part, with the largest row's key and bytes."""
     largest = ""
