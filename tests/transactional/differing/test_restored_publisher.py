@@ -196,6 +196,34 @@ def test_a_transaction_at_a_place_that_an_idle_run_has_passed_is_not_skipped(res
     made.refused()
 
 
+def test_a_publisher_put_back_before_its_first_entry_is_refused(restored: Make) -> None:
+    """The subscriber has its copy alone, and an idle run has passed places that the publisher writes again."""
+    made = restored()
+    made.sites.initialize()
+    made.keep()
+    made.sites.london.run("SELECT pg_switch_wal()")
+    made.sites.run()
+    made.restore()
+    made.write()
+    made.go_far()
+    made.refused()
+
+
+def test_a_publisher_put_back_to_before_the_last_copy_is_refused(restored: Make) -> None:
+    """It has the slot of an earlier copy."""
+    made = restored()
+    made.sites.initialize()
+    made.keep()
+    made.write()
+    made.sites.london.run("SELECT pg_switch_wal()")
+    made.sites.initialize(replace=True)
+    made.restore()
+    made.write()
+    made.go_far()
+    made.go_far()
+    made.refused()
+
+
 @BOTH
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
 def test_whenever_it_is_put_back_a_run_ends_with_equal_rows_or_is_refused(

@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 
 class LastEntry(NamedTuple):
-    """The last entry that a subscriber has replayed. Its publisher has it as well, unless it was restored."""
+    """The last entry that a subscriber has replayed. Its publisher has it as well, unless it was restored.
+
+    Without a time it is the copy of the tables, which is no transaction of the publisher's.
+    """
 
     number: int
-    committed_at: datetime
+    committed_at: datetime | None
 
 
 def restored(publisher: str, replication: str) -> str:

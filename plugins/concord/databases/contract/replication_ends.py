@@ -208,7 +208,7 @@ class SubscriberEnd(Protocol):
         """The same for whoever replays nothing, while runs go on. HistoryLost where a table was never copied."""
 
     def last_entry(self) -> LastEntry | None:
-        """None where none was replayed since the copy, or it is not known."""
+        """The copy where none was replayed since; None where it is not known."""
 
     def current_at(self) -> datetime | None:
         """The latest moment up to which all of the publisher's entries are known to be here; None: unknown."""

@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS reinitialize text",
     # The tables that it has followed since their copy; NULL: nobody has taken them down yet.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS tables text[]",
-    # The number of the last entry, which was committed at `level_at`; NULL: none since its copy, or it is not known.
+    # The number of the last entry, which was committed at `level_at`, or of the copy; NULL: it is not known.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS last_entry bigint",
 ]
 
@@ -149,7 +149,7 @@ class Level:
         self.change(
             connection,
             f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL,"
-            " last_entry = NULL,"
+            f" last_entry = {level}, level_at = NULL,"
             f" reinitialize = NULL, tables = {_listed(tables)}",
         )
         self._mend(connection, "true")
@@ -214,7 +214,7 @@ class Level:
         return found[0][0] if found else None
 
     def last_entry(self, connection: Connection) -> LastEntry | None:
-        """The last one that was replayed; None where that is not known."""
+        """The last one that was replayed, or the copy; None where that is not known."""
         found = rows(
             connection,
             f"SELECT last_entry, level_at FROM concord.replay WHERE {self._named} AND last_entry IS NOT NULL",

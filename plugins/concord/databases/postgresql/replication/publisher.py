@@ -134,6 +134,9 @@ class Publisher(PublishedEnd):
             raise HistoryLost(restored(*names))
 
     def _has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+        is_copied = last.committed_at is None and self.job.direction is Direction.FORWARD
+        if is_copied and confirmed < last.number:  # the slot of a copy begins with it: this one is older
+            return False
         with self._log_connection() as connection:
             frames = Frames(connection)
             with connect(self.job.reads_log, self._application) as control:
