@@ -90,6 +90,20 @@ SECURITY = (
         f"{SQUATTED} -k before_anything",
     ),
     Mutant(
+        "the first statement calls a function that search_path finds",
+        "concord.databases.postgresql.facts.ownership:SQUATTER",
+        "SELECT pg_catalog.min(",
+        "SELECT min(",
+        "tests/databases/postgresql/facts/test_first_statement.py",
+    ),
+    Mutant(
+        "the first statement casts to a type that search_path finds",
+        "concord.databases.postgresql.facts.ownership:SQUATTER",
+        "o.rolname::pg_catalog.text) FROM",
+        "o.rolname::text) FROM",
+        "tests/databases/postgresql/facts/test_first_statement.py",
+    ),
+    Mutant(
         "an object of somebody else's in Concord's schema is taken for Concord's",
         "concord.databases.postgresql.facts.ownership:strangers",
         'WHERE NOT {is_concords("o", name, installer)}',
