@@ -98,4 +98,18 @@ OWN_EQUALITY = (
         "false",
         "tests/link/constraints/test_version_18.py -k period",
     ),
+    Mutant(
+        "a child follows by a column that its site computes",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._remedy",
+        "follows=child is None or",
+        "follows=True or",
+        f"{MOVED} -k 'no_update and computed and forward'",
+    ),
+    Mutant(
+        "a child follows by a column that always draws its numbers",
+        "concord.databases.postgresql.facts.catalogue:Table.takes",
+        'each.generated or each.identity == "a"',
+        "each.generated",
+        f"{MOVED} -k 'no_update and drawn and forward'",
+    ),
 )

@@ -157,7 +157,7 @@ class Mending:
         elif what is Remedy.FOLLOW:
             self._follow(foreign_key, groups[chosen])
         else:
-            lost = parent is Parent.LOST
+            lost = parent in (Parent.LOST, Parent.MOVED)
             columns = (
                 None
                 if what is Remedy.DELETE_CHILD
@@ -177,6 +177,7 @@ class Mending:
                 clearing.cleared(child, foreign_key, lost=True),
                 child is not None and clearing.ours(child),
                 orphan.row in self.restored.get(foreign_key.child, ()),
+                follows=child is None or child.table.takes(foreign_key.columns),
             ),
             fate,
         )

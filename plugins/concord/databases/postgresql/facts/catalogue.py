@@ -92,6 +92,10 @@ class Table:
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
 
+    def takes(self, names: Sequence[str]) -> bool:
+        """Can an update set these columns?"""
+        return not any(each.generated or each.identity == "a" for each in map(self.column, names))
+
     def key_of(self, declared: Sequence[str] | None) -> tuple[str, ...]:
         return tuple(declared) if declared else self.primary_key
 
