@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 OWN = "tests/link/constraints/test_own_equality.py"
 MOVED = "tests/link/constraints/test_parents_that_move.py"
+NOT_VALID = "tests/link/constraints/test_not_valid.py -k 'from_before and forward'"
 CATALOGUE = "tests/databases/postgresql/facts/test_catalogue.py -k operators_and_collations"
 
 OWN_EQUALITY = (
@@ -111,5 +112,19 @@ OWN_EQUALITY = (
         'each.generated or each.identity == "a"',
         "each.generated",
         f"{MOVED} -k 'no_update and drawn and forward'",
+    ),
+    Mutant(
+        "a row from before its foreign key needs a parent",
+        "concord.databases.postgresql.constraints.parents:_from_source",
+        "len(held) < len(wanted) and foreign_key.validated",
+        "len(held) < len(wanted)",
+        NOT_VALID,
+    ),
+    Mutant(
+        "a row from before its foreign key is repaired again and again",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._orphans",
+        "if each.identity not in self.older or",
+        "if True or",
+        NOT_VALID,
     ),
 )

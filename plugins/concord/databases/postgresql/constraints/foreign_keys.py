@@ -67,6 +67,8 @@ class Mending:
         self.restored: dict[TableName, set[str]] = defaultdict(set)
         self.followed: dict[TableName, set[str]] = defaultdict(set)
         self.lost: Counter[str] = Counter()
+        #: Orphans from before their foreign key, which is NOT VALID: PostgreSQL leaves them, and so do links.
+        self.older = set[tuple[object, ...]]()
 
     @cached_property
     def shapes(self) -> Mapping[TableName, Shape]:
@@ -110,7 +112,8 @@ class Mending:
             )
             parent = self.shapes[foreign_key.parent] if foreign_key.parent in self.left else None
             for each in references.find(self.connection, foreign_key, children, child=child, parent=parent):
-                found[(foreign_key.child, foreign_key.name, each.row, each.values)] = each
+                if each.identity not in self.older or each.lost or each.known:
+                    found[each.identity] = each
         return list(found.values())
 
     def _judged(self, foreign_key: ForeignKey) -> Shape:
@@ -188,7 +191,7 @@ class Mending:
         """The children are deleted, or their `columns` become NULL."""
         shape = self.shapes[foreign_key.child]
         chosen = parents.list_orphans(self.connection, found)
-        still = f"to_jsonb(ARRAY[{_values(shape, foreign_key)}]::text[])::text = o.vals"
+        still = references.still_refers(shape, foreign_key, "t", "o.vals")
         listed = f"(SELECT {references.key_of(shape, 'o.key')}, o.vals FROM {chosen} o) o"
         rows = f"{listed} JOIN {shape.table.sql} t ON {shape.same_key('t', 'o')} AND {still}"
         run(self.connection, f"SELECT count(*) FROM (SELECT 1 FROM {rows} FOR UPDATE OF t) x")
@@ -283,16 +286,11 @@ class Mending:
         back = parents.bring_back(
             self.connection, self.job, foreign_key, shape, self.shapes.get(foreign_key.child), found
         )
+        if not foreign_key.validated:  # of these that are orphans still the source has no parent either
+            self.older |= {each.identity for each in found}
         self.lost[shape.name] += back.logged
         self.restored[shape.table.name] |= back.keys
         self.left.add(shape.table.name)
-
-
-def _values(shape: Shape, foreign_key: ForeignKey) -> str:
-    return ", ".join(
-        shape.table.column(name).type.exact(f"t.{shape.table.column(name).sql}")
-        for name in foreign_key.columns
-    )
 
 
 def _staged(judged: Judged) -> str:

@@ -32,6 +32,10 @@ class Orphan:
     known: bool  #: the parent was here before this write
     moved: str | None = None  #: the parent's own key, likewise: it is here, and has other values now
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        return (self.foreign_key.child, self.foreign_key.name, self.row, self.values)
+
 
 def sql_name(name: TableName) -> str:
     """A table of the catalogue's in a statement."""
@@ -113,6 +117,13 @@ def has_values(foreign_key: ForeignKey, parent: str) -> str:
 def _exact(child: Shape | None, name: str) -> str:
     value = f"c.{quote(name)}"
     return child.table.column(name).type.exact(value) if child else written(value)
+
+
+def still_refers(child: Shape, foreign_key: ForeignKey, row: str, values: str) -> str:
+    """Condition: the child refers by these values, as an orphan tells them."""
+    columns = map(child.table.column, foreign_key.columns)
+    texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in columns)
+    return f"to_jsonb(ARRAY[{texts}]::text[])::text = {values}"
 
 
 def that_referred(foreign_key: ForeignKey, parent: Shape) -> str:

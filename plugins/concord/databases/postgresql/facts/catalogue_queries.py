@@ -142,7 +142,8 @@ SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint A
        {_end("k.conrelid", "k.conkey")} AS child, {_end("k.confrelid", "k.confkey")} AS parent,
        k.conkey AS columns, k.confkey AS referenced, k.confdelsetcols AS set_columns,
        {_compared("k.conpfeqop", "c")} AS comparisons, {_compared("k.conppeqop", "p")} AS among_parents,
-       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full, {_IS_TEMPORAL} AS temporal
+       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full, {_IS_TEMPORAL} AS temporal,
+       k.convalidated AS validated
   FROM pg_constraint k
  WHERE k.contype = 'f' AND k.conparentid = 0 AND {_IS_CHECKED}
    AND (k.conrelid = ANY ({{oids}}) OR k.confrelid = ANY ({{oids}}))
