@@ -15,6 +15,7 @@ from concord.databases.postgresql.entries.staging import ENTRIES, Layout, Replic
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued.compensation import Compensation
+from concord.databases.postgresql.queued.moved_keys import MovedKeys
 from concord.databases.postgresql.queued.rejected import FOREIGN_KEY, UNIQUENESS, Contested
 from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.databases.postgresql.replay import orphans
@@ -41,6 +42,7 @@ def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
     return [
         f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint, rule text)",
         *(each.contested.created for each in tables),
+        *(each.moved.created for each in tables),
         created(_body(layout, tables, level, job), level),
     ]
 
@@ -97,7 +99,8 @@ def _body(layout: Layout, tables: Sequence[QueuedTable], level: Level, job: Repl
         staged=layout.tables,
         counted=layout.of(Kind.ROWS),
         declared="""contested boolean := false; fallen boolean := false; orphaned boolean := false; broken_rule text;
-  origin_here text; changed_here bigint; derived_here integer;""",
+  origin_here text; changed_here bigint; derived_here integer; """
+        + " ".join(each.moved.declared for each in tables),
         begun=f"""broken_rule := (SELECT f.rule FROM {_FALLEN} f WHERE f.number = r.number);
       fallen := broken_rule IS NOT NULL; contested := fallen;""",
         cases="".join(_cases(tables, compensations, job)),
@@ -128,24 +131,27 @@ class QueuedTable:
     def __init__(self, rows: VersionedRows, job: ReplicationJob, found: Sequence[Reference]) -> None:
         self.rows, self.replication, self._references = rows, job.replication, found
         self.contested = Contested(rows, job)
+        self.moved = MovedKeys(rows, self.contested)
         self.reverse = job.direction is Direction.REVERSE
         self._written = _Written(rows.table, Conversions.COUNT)
 
     @property
     def changes(self) -> str:
-        """A row of the subscriber's that is rejected is kept for the log; one that it leaves alone is not."""
+        """A row of the subscriber's that is rejected or wins is kept for the log; one that it leaves alone is not."""
         written = f"{self._written.operations}{orphans.looked_for(self.rows.table, self._references)}"
         of, table = self.rows.of, self.rows.table
         key = [f"CASE r.operation WHEN 'D' THEN {old} ELSE {new} END" for old, new in self._keys]
         image = self.rows.image(of.values)
         incoming = f"CASE WHEN r.operation <> 'D' THEN {image} END"
-        passed = of.count("superseded")
+        kept, passed = "", of.count("superseded")
         if self.reverse:
-            passed = f"{self.contested.put(key, incoming=incoming)}; {of.count('lost')}"
+            passed = of.count("lost")
+            kept = f"""
+        IF contested AND ({self._logged(key)}) THEN {self.contested.put(key, incoming=incoming)}; END IF;"""
         refused = f"""
           IF r.operation = 'T' THEN {self._written.refuse("a truncate of a table that both sites write")} END IF;"""
         assert table.kind is Kind.ROWS
-        return f"""{refused}
+        return f"""{refused}{self.moved.joined if self._by_row else ""}{kept}
         IF contested AND ({self._left(key)}) THEN
           {passed}
         ELSE{written}
@@ -155,8 +161,17 @@ class QueuedTable:
         """The condition that a contested entry's row of this key is not written."""
         if self.reverse and not self.replication.rejects:
             return "fallen"
+        return self._logged(key)
+
+    def _logged(self, key: list[str]) -> str:
+        """The condition that the publisher logs it, whichever row wins."""
         whole = self.reverse and self.replication.rejects_whole
         return "true" if whole else f"fallen OR {self.contested.has(key)}"
+
+    @property
+    def _by_row(self) -> bool:
+        """Does the publisher reject rows alone?"""
+        return self.reverse and self.replication.rejects and not self.replication.rejects_whole
 
     @property
     def _keys(self) -> Iterator[tuple[str, str]]:
@@ -172,6 +187,7 @@ class QueuedTable:
         CASE r.operation
         WHEN 'J' THEN{self._judged}
         WHEN 'W' THEN{self._version_written}
+        WHEN 'M' THEN {self.moved.noted if self._by_row else "NULL;"}
         ELSE
           DELETE FROM {rows.shadow} s WHERE {rows.version_at(rows.forgotten_key)} AND s.deleted
             AND (s.origin, s.changed_at, s.derived) IS NOT DISTINCT FROM {rows.before};
@@ -199,12 +215,11 @@ class QueuedTable:
     def _version_written(self) -> str:
         rows, contested = self.rows, self.contested
         noted = f"{contested.put(rows.key, after=rows.after)};"
-        left, taken = self._left(rows.key), ""
+        taken = ""
         if self.reverse and not self.replication.rejects:
-            left = f"fallen OR {contested.has(rows.key)}"
             taken = f" IF NOT fallen THEN {rows.upsert()}; END IF;"
         return f"""
-          IF contested AND ({left}) THEN
+          IF contested AND ({self._logged(rows.key)}) THEN
             {noted}{taken}
           ELSE
             {rows.upsert(where=rows.before)};

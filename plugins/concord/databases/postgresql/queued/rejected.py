@@ -15,6 +15,7 @@ _NOBODY = (
     " c.stands IS NULL)"
 )
 _WITH = "its transaction changed another row that conflicts"
+_MOVED = "its key was changed, and the row conflicts under its other key"
 _ALONE = "both sites changed the row"
 #: Rules that a transaction breaks as a whole, as the conflict log names them, and why its rows fall.
 FOREIGN_KEY, UNIQUENESS = "foreign_key", "uniqueness"
@@ -136,7 +137,8 @@ class Contested:
         )
         winner, loser = (ours, theirs) if rejects else (theirs, ours)
         broken = "".join(f" WHEN {literal(rule)} THEN {literal(why)}" for rule, why in _RULES.items())
-        others = f"CASE broken_rule{broken} ELSE {literal(_WITH)} END"
+        alone = _WITH if job.replication.rejects_whole else _MOVED
+        others = f"CASE broken_rule{broken} ELSE {literal(alone)} END"
         reason = f"CASE WHEN c.conflicts THEN {literal(_ALONE)} ELSE {others} END"
         return (
             "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
