@@ -17,7 +17,8 @@ from concord.tables.manipulation import Texts
 from concord.tables.row_mapping import Mapped, RowMapping, in_the_driver
 from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
 from concord.transactional.decide import Wanted, decide
-from concord.transactional.replicate import never, replicate
+from concord.transactional.opening import never
+from concord.transactional.replicate import replicate
 from concord.transactional.upkeep import keep_up, shown
 from spark_jobs.application import Spark
 

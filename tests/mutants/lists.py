@@ -20,6 +20,7 @@ from tests.mutants.planted.own_equality import OWN_EQUALITY
 from tests.mutants.planted.queued import QUEUED
 from tests.mutants.planted.replay import REPLAY
 from tests.mutants.planted.replication import REPLICATION
+from tests.mutants.planted.replication_care import REPLICATION_CARE
 from tests.mutants.planted.security import SECURITY
 from tests.mutants.planted.sessions import SESSIONS
 from tests.mutants.planted.silent_differences import SILENT_DIFFERENCES
@@ -57,6 +58,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "failing_tables": FAILING_TABLES,
     "hostile_sites": HOSTILE_SITES,
     "silent_differences": SILENT_DIFFERENCES,
+    "replication_care": REPLICATION_CARE,
 }
 
 

@@ -13,8 +13,13 @@ from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Tell, silent
 from concord.rules.hook_function import AsksHook
-from concord.transactional.replicate import never, opened, replicate
+from concord.transactional.initialize import initialized
+from concord.transactional.opening import never, opened
+from concord.transactional.replicate import replicate
 from concord.transmission.steps import Steps, unheard
+
+#: Why the way back is not valid while the copy is committed.
+_HALF_DONE = "being initialized when that was interrupted"
 
 
 def initialize_both_ways(
@@ -26,13 +31,17 @@ def initialize_both_ways(
 ) -> ReplicationReport:
     """The subscriber's log is kept from before the copy on, so that nothing its users do afterwards is missed.
 
-    Killed before its end, the reverse direction refuses to run until it is done again. Raises a ConcordError.
+    Killed before the copy is committed, it leaves both directions as they were. Killed between this and its end, the
+    reverse direction refuses to run until it is done again: the copy has replaced rows of its log. Raises a
+    ConcordError.
     """
-    with opened(reverse, databases, Steps(progress, tell)) as back:
-        with back.steps.step("slot"), back.publisher.begin_anew():
+    steps = Steps(progress, tell)
+    with opened(reverse, databases, steps) as back, opened(forward, databases, steps) as there:
+        with steps.step("slot"), back.publisher.begin_anew():
             pass
-        report = replicate(forward, databases, progress, tell)
-        back.subscriber.begin_at(report.own_level)
+        report = initialized(there, lambda: back.subscriber.invalidate(_HALF_DONE))
+        with steps.step("begin back"):
+            back.subscriber.begin_at(report.own_level)
     return report
 
 

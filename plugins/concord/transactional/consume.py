@@ -40,6 +40,7 @@ def begin(job: ReplicationJob, databases: Databases, *, anew: bool) -> int:
             raise ParametersRefused(
                 f"{_name(job)} has begun already; to begin anew leaves out what it has not read"
             )
+        publisher.drop_log()
         with publisher.begin_anew() as begun:
             return begun.level
 

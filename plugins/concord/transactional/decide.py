@@ -10,7 +10,7 @@ from concord.databases.contract.ends import Progress
 from concord.databases.contract.replication_ends import Choice, Decision, Keys
 from concord.jobs.replication import ReplicationJob
 from concord.messages.pace import silent
-from concord.transactional.replicate import Replication, opened
+from concord.transactional.opening import Replication, opened
 from concord.transactional.upkeep import of_entry
 from concord.transmission.steps import Steps, unheard
 

@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from time import monotonic
-from typing import Any
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
-from concord.databases.contract.replication_ends import Batch, LogStream, PublisherEnd, SubscriberEnd
+from concord.databases.contract.replication_ends import Batch, LogStream
 from concord.jobs.replication import CALLS, ReplicationJob
 from concord.jobs.replication_report import ReplicationReport, replayed
-from concord.messages.errors import ConcordError, ParametersRefused
-from concord.messages.pace import Meter, Tell, silent
+from concord.messages.errors import ParametersRefused
+from concord.messages.pace import Tell, silent
 from concord.rules.hook_function import AsksHook
 from concord.tables.row_mapping import Mapper, in_the_driver
 from concord.transactional import validity
 from concord.transactional.account import Account
-from concord.transactional.overlap import Carried, Overlap
-from concord.transactional.pacer import Pacer
+from concord.transactional.initialize import initialized
+from concord.transactional.opening import Replication, never, opened
+from concord.transactional.overlap import Carried
 from concord.transmission.steps import Steps, unheard
 
 #: Seconds between two confirmations of a run that lingers: each may make the publisher write its slot.
 _CONFIRMS = 1.0
 #: Seconds after which a run that lingers lets go of a log without entries. A publisher that is shut down waits for it.
 _SETTLES = 10.0
-
-
-@dataclass(frozen=True)
-class Replication:
-    """Both ends of a run, open and looked at."""
-
-    job: ReplicationJob
-    publisher: PublisherEnd
-    subscriber: SubscriberEnd
-    published: Any
-    steps: Steps
-    asked_to_end: Callable[[], bool]
-    overlap: Overlap
-    pacer: Pacer | None = None
-
-
-def never() -> bool:
-    """Nobody asks a run to end before its time."""
-    return False
 
 
 def replicate(
@@ -64,70 +43,15 @@ def replicate(
 
     The mapper maps rows of tables that the sites keep differently; `ask_hook` asks the hooks of tables.
 
-    A run may be killed at any instant and repeated any
-    number of times. Raises a ConcordError; then the entries that were replayed stand, and the next run goes on after
-    them.
+    A run may be killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that
+    were replayed stand, and the next run goes on after them.
     """
     with opened(job, databases, Steps(progress, tell), asked_to_end) as replication:
         replication.subscriber.map_by(mapper)
         replication.subscriber.hook_by(ask_hook)
         if job.initialize:
-            return _initialized(replication)
+            return initialized(replication)
         return _replayed(replication)
-
-
-@contextmanager
-def opened(
-    job: ReplicationJob,
-    databases: Callable[[str], Dialect],
-    steps: Steps,
-    asked_to_end: Callable[[], bool] = never,
-) -> Iterator[Replication]:
-    """Both ends, looked at, and no older run's any more. Raises a ConcordError."""
-    with steps.step("open"):
-        publisher = databases(job.source.dialect).replications.publisher(job)
-    with closing(publisher):
-        with steps.step("open"):
-            subscriber = _subscriber(job, databases, publisher)
-        with closing(subscriber):
-            with steps.step("inspect"):
-                published = publisher.inspect_published()
-                subscriber.inspect_subscribed(published)
-                subscriber.take_epoch()
-            throttle = job.replication.throttle
-            pacer = Pacer(throttle, asked_to_end) if throttle else None
-            with Overlap(subscriber, steps) as overlap:
-                yield Replication(job, publisher, subscriber, published, steps, asked_to_end, overlap, pacer)
-
-
-def _subscriber(
-    job: ReplicationJob, databases: Callable[[str], Dialect], publisher: PublisherEnd
-) -> SubscriberEnd:
-    """One that does not answer may cost the publisher no more of its disk than `max_delta`."""
-    try:
-        return databases(job.target.dialect).replications.subscriber(job)
-    except ConcordError:
-        if not job.initialize:
-            validity.spare_the_disk(job, publisher)
-        raise
-
-
-def _initialized(replication: Replication) -> ReplicationReport:
-    """The log begins where the copy stands: killed before its end, nothing of both is left."""
-    publisher, subscriber, steps = replication.publisher, replication.subscriber, replication.steps
-    with steps.step("slot"), publisher.begin_anew() as begun:
-        copies = publisher.copies(replication.published, begun.snapshot)
-        with steps.long_step("copy", Meter("copy", replication.job.replication.name)):
-            filled = subscriber.initialize(copies, begun.level, replace=replication.job.replace)
-    tables = tuple(replayed(*each) for each in filled.rows.items())
-    return ReplicationReport(
-        transmission=replication.job.transmission,
-        tables=tables,
-        level_to=begun.level,
-        own_level=filled.own_level,
-        initialized=True,
-        seconds=steps.seconds,
-    )
 
 
 def _replayed(replication: Replication) -> ReplicationReport:

@@ -10,7 +10,8 @@ from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.messages.errors import NotInitialized, SubscriberInvalid
 from concord.messages.pace import silent
 from concord.transactional import validity
-from concord.transactional.replicate import Replication, opened, unknown
+from concord.transactional.opening import Replication, opened
+from concord.transactional.replicate import unknown
 from concord.transmission.steps import Steps, unheard
 
 T = TypeVar("T")

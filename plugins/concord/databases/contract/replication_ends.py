@@ -118,10 +118,10 @@ class PublisherEnd(Protocol):
         """No log is kept for this replication from here on."""
 
     def begin_anew(self) -> AbstractContextManager[Begun]:
-        """The log begins now; the snapshot is there while the context is open."""
+        """A snapshot while the context is open. The log is kept from there on; one that was kept already still is."""
 
-    def copies(self, published: Any, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
-        """By table: its rows in the snapshot, block by block, as the subscriber takes them in."""
+    def copies(self, published: Any, snapshot: str) -> Copies:
+        """The rows in the snapshot, as the subscriber takes them in."""
 
     def compared(self, published: Any, wait: Callable[[int], None]) -> AbstractContextManager[ComparedLog]:
         """A log of a comparison's own, beside the one that runs read. `wait` returns once the subscriber has come to a
@@ -133,6 +133,8 @@ class PublisherEnd(Protocol):
 
 #: By table: keys, each a list of texts.
 Keys = Mapping[str, Sequence[Sequence[str]]]
+#: By table: its rows, block by block.
+Copies = Mapping[str, Callable[[], Iterator[bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +267,10 @@ class SubscriberEnd(Protocol):
         """The tables are as the publisher's log finds them after this level; on disk. Raises LeaseLost."""
 
     def initialize(
-        self, copies: Mapping[str, Callable[[], Iterator[bytes]]], level: int, *, replace: bool
+        self, copies: Copies, level: int, *, replace: bool, about_to_commit: Callable[[], None]
     ) -> Filled:
-        """The tables' content and the level, in one transaction.
-
-        Raises SitesDiffer where a table has rows and these may not be replaced, and MappingNotReversible.
-        """
+        """The tables' content and the level, in one transaction; `about_to_commit` is its last step.
+        Raises SitesDiffer where a table has rows and these may not be replaced, and MappingNotReversible."""
 
     def replica(self) -> ComparedReplica:
         """The tables as they are, for a comparison."""

@@ -34,7 +34,7 @@ from concord.repository.runs import INITIALIZE, begin_run, complete_run, fail_ru
 from concord.repository.status import last_runs
 from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
-from concord.transactional.replicate import never
+from concord.transactional.opening import never
 from spark_jobs.interruption import interrupt_all
 from spark_jobs.replicate import keep, look, work, work_both_ways
 

@@ -85,6 +85,11 @@ def _held(slot: str) -> WriteContended:
     return WriteContended(f"the slot {slot} is still read by another process; the next run tries again")
 
 
+def is_kept(connection: Connection, slot: str) -> bool:
+    """Can the log still be read from it?"""
+    return _told(connection, slot, "plugin = 'pgoutput' AND wal_status <> 'lost'") == (True,)
+
+
 def unconfirmed(connection: Connection, slot: str) -> int | None:
     """Bytes of log; None where the slot is gone."""
     found = _told(

@@ -46,6 +46,16 @@ def read(connection: Connection, replication: str) -> Kept | None:
     return Kept(level, frozenset(relations), *others)
 
 
+def is_kept(connection: Connection, replication: str, relations: Collection[int]) -> bool:
+    """Are operations of exactly these tables kept for it, since the site was last brought back?"""
+    kept = read(connection, replication)
+    return (
+        kept is not None
+        and kept.incarnation == kept.incarnation_now
+        and kept.relations == frozenset(relations)
+    )
+
+
 def standing(replication: str, since: int) -> str:
     """Query: bytes of operations after `since`, and bytes that all operations take; the publisher's clock, and since
     when the first operation waits. No row where none are kept."""
@@ -101,10 +111,11 @@ def _newest(connection: Connection, kept: Kept, level: int) -> LastEntry | None:
 
 
 def beginning(replication: str, relations: Sequence[int], level: int) -> str:
-    """Statement: operations after the level are kept for it."""
+    """Statement: operations after the level are kept for it, or go on being kept."""
     return (
         "INSERT INTO concord.kept_operations (replication, level, relations, incarnation)"
         f" SELECT {literal(replication)}, {level}, {array(relations)}, incarnation FROM concord.site"
+        " ON CONFLICT (replication) DO NOTHING"
     )
 
 

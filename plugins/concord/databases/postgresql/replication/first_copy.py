@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
-from concord.databases.contract.replication_ends import Filled
+from concord.databases.contract.replication_ends import Copies, Filled
 from concord.databases.postgresql.entries.mapped_lines import TableMapping, copied
 from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
-from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
+from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.replay import copied_history
@@ -18,46 +18,34 @@ from concord.databases.postgresql.write import identity_ranges
 from concord.messages.errors import SitesDiffer
 from concord.tables.row_mapping import Mapper
 
-#: By table: its rows, block by block.
-Copies = Mapping[str, Callable[[], Iterator[bytes]]]
-
 
 def fill(
-    connection: Connection,
-    layout: Layout,
-    copies: Copies,
-    level: Level,
-    at: int,
-    settings: Sequence[str],
-    *,
-    replace: bool,
+    connection: Connection, layout: Layout, copies: Copies, level: Level, at: int, *, replace: bool
 ) -> Filled:
-    """No user writes the tables meanwhile. `at`: the number at which the publisher's rows are copied.
+    """In an open transaction; no user writes the tables meanwhile. `at`: the number at which the rows are copied.
 
     Raises SitesDiffer, LeaseLost, and psycopg.Error.
     """
-    local = [each.replace("SET ", "SET LOCAL ", 1) for each in settings]
-    with in_transaction(connection, *local, "SET LOCAL synchronous_commit = on"):
-        level.begin(connection, at, followed(layout))
-        plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
-        if plain:  # to a history nobody else appends: the level's row is locked
-            run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")
-        # Users' transactions that wrote them have ended before this place, and the next ones end after it.
-        (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
-        form = "binary" if layout.published.binary else "text"
-        filled: dict[str, dict[str, int]] = {}
-        for each in layout.tables:
-            if each.history is not None:
-                if not replace:
-                    _refuse_rows(connection, each, level.site)
-                filled[each.name] = _versions(connection, each, at, copies[each.name](), form)
-            elif each.kind in (Kind.ROWS, Kind.VERSIONS):
-                _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
-                found = _copied(connection, each.table.sql, each, copies[each.name](), form)
-                filled[each.name] = {"inserted": found}
-                if each.share is not None:
-                    identity_ranges.pass_rows(connection, each.table.name, each.share)
-        return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+    level.begin(connection, at, followed(layout))
+    plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
+    if plain:  # to a history nobody else appends: the level's row is locked
+        run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")
+    # Users' transactions that wrote them have ended before this place, and the next ones end after it.
+    (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
+    form = "binary" if layout.published.binary else "text"
+    filled: dict[str, dict[str, int]] = {}
+    for each in layout.tables:
+        if each.history is not None:
+            if not replace:
+                _refuse_rows(connection, each, level.site)
+            filled[each.name] = _versions(connection, each, at, copies[each.name](), form)
+        elif each.kind in (Kind.ROWS, Kind.VERSIONS):
+            _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
+            found = _copied(connection, each.table.sql, each, copies[each.name](), form)
+            filled[each.name] = {"inserted": found}
+            if each.share is not None:
+                identity_ranges.pass_rows(connection, each.table.name, each.share)
+    return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
 
 
 def mapped(layout: Layout, copies: Copies, mapper: Mapper) -> Copies:

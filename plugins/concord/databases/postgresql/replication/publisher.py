@@ -206,12 +206,17 @@ class Publisher(PublishedEnd):
 
     @contextmanager
     def begin_anew(self) -> Iterator[slot.Begun]:
-        """The slot anew, and the snapshot in which its log begins, while the context is open."""
+        """A snapshot while the context is open, from a slot of its own where the log is kept already.
+
+        A copy that is killed leaves the slot and the subscriber as they were.
+        """
         with self._log_connection() as connection:
             with worded_at(self.access.name):
-                with connect(self.job.reads_log, self._application) as control:
-                    slot.drop(control, self._slot)
-                begun = slot.create(connection, self._slot)
+                if slot.is_kept(self.connection, self._slot):
+                    begun = slot.create_temporary(connection, f"concord_copy_{self.job.transmission}")
+                else:
+                    self.drop_log()
+                    begun = slot.create(connection, self._slot)
             yield begun
 
     @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -11,7 +11,7 @@ from datetime import datetime
 import psycopg
 
 from concord.databases.contract.last_entry import LastEntry
-from concord.databases.contract.replication_ends import Filled, Keys, Replayed
+from concord.databases.contract.replication_ends import Copies, Filled, Keys, Replayed
 from concord.databases.postgresql.compare.replica import Replica, replica_shape
 from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.from_log import Gathered
@@ -28,7 +28,6 @@ from concord.databases.postgresql.replay.hooked_entry import RefusedByHook
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
-from concord.databases.postgresql.replication.first_copy import Copies
 from concord.databases.postgresql.replication.replay_session import SETTINGS, ReplaySession
 from concord.databases.postgresql.replication.stopped_entry import StoppedEntry
 from concord.databases.postgresql.replication.tables import followed, layout
@@ -253,16 +252,22 @@ class Subscriber(WrittenEnd):
             self._level.begin(self.connection, level, followed(self._layout))
 
     @worded
-    def initialize(self, copies: Copies, level: int, *, replace: bool) -> Filled:
+    def initialize(
+        self, copies: Copies, level: int, *, replace: bool, about_to_commit: Callable[[], None]
+    ) -> Filled:
         """The tables' content and the level, in one transaction. No user writes the tables meanwhile.
 
         Raises SitesDiffer where a table has rows and these may not be replaced, MappingNotReversible for a row that
         does not fit, and WriteContended.
         """
-        settings = (*SETTINGS, f"SET lock_timeout = '{PATIENCE:.0f}s'")
+        wait = f"SET lock_timeout = '{PATIENCE:.0f}s'"
+        local = [each.replace("SET ", "SET LOCAL ", 1) for each in (*SETTINGS, wait)]
         copies = first_copy.mapped(self._layout, copies, self._mapper)
-        how = (copies, self._level, level, settings)
-        return first_copy.fill(self.connection, self._layout, *how, replace=replace)
+        with in_transaction(self.connection, *local, "SET LOCAL synchronous_commit = on"):
+            how = (copies, self._level, level)
+            filled = first_copy.fill(self.connection, self._layout, *how, replace=replace)
+            about_to_commit()
+        return filled
 
     def replica(self) -> Replica:
         """The tables that it keeps as the publisher's are; of a history each version is a row."""

@@ -105,8 +105,10 @@ class TriggerPublisher(PublishedEnd):
 
     @contextmanager
     def begin_anew(self) -> Iterator[Begun]:
-        """Operations are kept from an exported snapshot on, which is there while the context is open."""
-        self.drop_log()
+        """An exported snapshot while the context is open. Operations are kept from there on, or from before."""
+        with worded_at(self.access.name):
+            if not kept.is_kept(self.connection, self.job.replication.name, self._structures):
+                self.drop_log()
         with self._connect() as holding:
             with worded_at(self.access.name):
                 begun = self._begun(holding)

@@ -1,0 +1,72 @@
+"""Both ends of a run of a replication, opened and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.replication_ends import PublisherEnd, SubscriberEnd
+from concord.jobs.replication import ReplicationJob
+from concord.messages.errors import ConcordError
+from concord.transactional import validity
+from concord.transactional.overlap import Overlap
+from concord.transactional.pacer import Pacer
+from concord.transmission.steps import Steps
+
+
+@dataclass(frozen=True)
+class Replication:
+    """Both ends of a run, open and looked at."""
+
+    job: ReplicationJob
+    publisher: PublisherEnd
+    subscriber: SubscriberEnd
+    published: Any
+    steps: Steps
+    asked_to_end: Callable[[], bool]
+    overlap: Overlap
+    pacer: Pacer | None = None
+
+
+def never() -> bool:
+    """Nobody asks a run to end before its time."""
+    return False
+
+
+@contextmanager
+def opened(
+    job: ReplicationJob,
+    databases: Callable[[str], Dialect],
+    steps: Steps,
+    asked_to_end: Callable[[], bool] = never,
+) -> Iterator[Replication]:
+    """Both ends, looked at, and no older run's any more. Raises a ConcordError."""
+    with steps.step("open"):
+        publisher = databases(job.source.dialect).replications.publisher(job)
+    with closing(publisher):
+        with steps.step("open"):
+            subscriber = _subscriber(job, databases, publisher)
+        with closing(subscriber):
+            with steps.step("inspect"):
+                published = publisher.inspect_published()
+                subscriber.inspect_subscribed(published)
+                subscriber.take_epoch()
+            throttle = job.replication.throttle
+            pacer = Pacer(throttle, asked_to_end) if throttle else None
+            with Overlap(subscriber, steps) as overlap:
+                yield Replication(job, publisher, subscriber, published, steps, asked_to_end, overlap, pacer)
+
+
+def _subscriber(
+    job: ReplicationJob, databases: Callable[[str], Dialect], publisher: PublisherEnd
+) -> SubscriberEnd:
+    """One that does not answer may cost the publisher no more of its disk than `max_delta`."""
+    try:
+        return databases(job.target.dialect).replications.subscriber(job)
+    except ConcordError:
+        if not job.initialize:
+            validity.spare_the_disk(job, publisher)
+        raise

@@ -1,0 +1,29 @@
+"""Errors around a replication's runs: its copies, its messages, and what `provision` says of it."""
+
+from tests.mutants.mutant import Mutant
+
+KILLS = "tests/transactional/test_kills.py"
+
+REPLICATION_CARE = (
+    Mutant(
+        "a copy drops the slot of a replication that runs",
+        "concord.databases.postgresql.replication.publisher:Publisher.begin_anew",
+        "if slot.is_kept(self.connection, self._slot):",
+        "if False:",
+        f"{KILLS} -k 'killed_copy_of and log'",
+    ),
+    Mutant(
+        "a copy drops the kept operations of a replication that runs",
+        "concord.databases.postgresql.replication.trigger_publisher:TriggerPublisher.begin_anew",
+        "if not kept.is_kept(self.connection, self.job.replication.name, self._structures):",
+        "if True:",
+        f"{KILLS} -k 'killed_copy_of and triggers'",
+    ),
+    Mutant(
+        "a way back replays what a copy has replaced",
+        "concord.databases.postgresql.replication.subscriber:Subscriber.initialize",
+        "about_to_commit()",
+        "pass",
+        f"{KILLS} -k way_back",
+    ),
+)
