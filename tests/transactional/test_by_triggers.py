@@ -106,9 +106,9 @@ def test_a_history_that_is_not_whole_is_refused(sites: Replicated) -> None:
     level, at = "UPDATE concord.replay SET level = level", "UPDATE concord.last_entry SET number = number"
     life = "UPDATE concord.site SET incarnation = incarnation"
     for site, done, undone, said in (
-        (sites.capetown, f"{level} - 1", f"{level} + 1", "as after a restore of the subscriber"),
-        (sites.london, f"{at} - 1", f"{at} + 1", "as after a restore of the publisher"),
-        (sites.london, f"{life} + 1", f"{life} - 1", "as after a restore of the publisher"),
+        (sites.capetown, f"{level} - 1", f"{level} + 1", "as after a restore of capetown"),
+        (sites.london, f"{at} - 1", f"{at} + 1", "as after a restore of london"),
+        (sites.london, f"{life} + 1", f"{life} - 1", "as after a restore of london"),
     ):
         site.run(done)
         with pytest.raises(HistoryLost, match=said):

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 KILLS = "tests/transactional/test_kills.py"
+SITES = "tests/transactional/differing/test_restored_sites.py"
 
 REPLICATION_CARE = (
     Mutant(
@@ -25,5 +26,12 @@ REPLICATION_CARE = (
         "about_to_commit()",
         "pass",
         f"{KILLS} -k way_back",
+    ),
+    Mutant(
+        "a message says that the other site was restored",
+        "concord.databases.contract.last_entry:confirmed_beyond",
+        "as after a restore of {target}",
+        "as after a restore of {source}",
+        f"{SITES} -k 'names and level'",
     ),
 )

@@ -127,7 +127,7 @@ class Publisher(PublishedEnd):
     @worded
     def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
         """Up to the place that was confirmed, this very log was replayed: no look into it is needed."""
-        names = (self.access.name, self.job.replication.name)
+        names = (self.access.name, self.job.target.name, self.job.replication.name)
         confirmed = slot.refuse_lost(self.connection, self._slot, level, *names)
         last = last_entry() if confirmed < level else None
         if last is not None and not self._has(last, confirmed, level):

@@ -72,7 +72,7 @@ class TriggerPublisher(PublishedEnd):
 
     @worded
     def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
-        how = (self.job.replication.name, level, self._structures, self.access.name)
+        how = (self.job.replication.name, level, self._structures, self.access.name, self.job.target.name)
         kept.refuse_lost(self.connection, *how, last_entry)
 
     @contextmanager
