@@ -15,6 +15,7 @@ from tests.mutants.planted.histories import HISTORIES
 from tests.mutants.planted.hooks import HOOKS
 from tests.mutants.planted.hostile_sites import HOSTILE_SITES
 from tests.mutants.planted.initialization import INITIALIZATION
+from tests.mutants.planted.interrupted_capture import INTERRUPTED_CAPTURE
 from tests.mutants.planted.orchestration import ORCHESTRATION
 from tests.mutants.planted.own_equality import OWN_EQUALITY
 from tests.mutants.planted.queued import QUEUED
@@ -59,6 +60,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "hostile_sites": HOSTILE_SITES,
     "silent_differences": SILENT_DIFFERENCES,
     "replication_care": REPLICATION_CARE,
+    "interrupted_capture": INTERRUPTED_CAPTURE,
 }
 
 

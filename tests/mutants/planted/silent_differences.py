@@ -23,7 +23,7 @@ SILENT_DIFFERENCES = (
     ),
     Mutant(
         "a publication whose options were altered for a while is the same",
-        "concord.databases.postgresql.log.publication:source",
+        "concord.databases.postgresql.facts.interruptions:published",
         "p.oid, p.xmin, r.oid",
         "p.oid, r.oid",
         f"{INTERRUPTED} -k 'refused_until and alone and while'",

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.connection import Connection, rows
-from concord.databases.postgresql.facts.interruptions import Source
 from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
 
@@ -88,6 +87,13 @@ def is_known(connection: Connection, name: str) -> bool:
     return bool(rows(connection, f"SELECT 1 FROM pg_publication WHERE pubname = {literal(name)}"))
 
 
+def is_whole(connection: Connection, name: str) -> bool:
+    """Is there one, and does it bring every operation?"""
+    return bool(
+        rows(connection, f"SELECT 1 FROM pg_publication p WHERE pubname = {literal(name)} AND {WHOLE}")
+    )
+
+
 def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -> set[int]:
     """The tables whose replica identity is FULL, by oid."""
     oids = ", ".join(["0", *(str(each.table.oid) for each in tables)])
@@ -110,15 +116,6 @@ BEGIN
   END IF;
 END"""
     return f"DO {literal(block)}"
-
-
-def source(name: str) -> Source:
-    """Each table's membership in the publication as it is: whatever ends or narrows it gives it another identity."""
-    return Source(
-        name,
-        "SELECT r.prrelid AS relation, concat_ws('/', p.oid, p.xmin, r.oid) AS identity FROM pg_publication_rel r"
-        f" JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = {literal(name)}",
-    )
 
 
 def own_tables(own: Own) -> list[str]:

@@ -13,9 +13,9 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import Connection, one, rows
-from concord.databases.postgresql.facts.own_schema import SCHEMAS
+from concord.databases.postgresql.facts.own_schema import PUBLICATION, SCHEMAS
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
-from concord.databases.postgresql.provision import site_log
+from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.replication.needed_grants import needed_grants as needed_for_replications
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
@@ -183,8 +183,8 @@ def _of_installer(connection: Connection, state: SiteState, wanted: Wanted) -> I
     user, made = state.facts.user, [*_views(state), *_copies_at(state.site, wanted.copies)]
     for schema in sorted({each.schema_name for each in [*state.tables, *wanted.replications.tables, *made]}):
         yield usage(user, schema)
-    begins = (
-        any(state.site in each.by_log for each in state.wanted) and site_log.published(connection) is None
+    begins = any(state.site in each.by_log for each in state.wanted) and not publication.is_whole(
+        connection, PUBLICATION
     )
     if begins or wanted.replications.deviating(connection):
         yield Grant(user, ("CREATE",), Kind.DATABASE, (state.facts.database,))

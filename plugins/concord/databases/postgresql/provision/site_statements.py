@@ -207,7 +207,7 @@ def provision(
             log.begin(connection)
         held = locks(state)
         with connection.transaction():
-            run(connection, "SET LOCAL lock_timeout = '10s'", *held)
+            run(connection, "SET LOCAL lock_timeout = '10s'", *held, *(log.locks if log is not None else ()))
             proven = registration.proven(connection) if state.facts.provisioned_as is not None else set()
             if log is not None:
                 log.read_to_the_end()

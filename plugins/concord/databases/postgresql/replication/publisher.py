@@ -90,7 +90,7 @@ class Publisher(PublishedEnd):
             if how.queued
             else with_calls(site, of_rows, how.procedures, tables)
         )
-        captured = interruptions.read(self.connection, publication.source(self._publication))
+        captured = interruptions.read(self.connection, interruptions.published(self._publication))
         own = publication.Own(level=how.both_ways)
         wrong = list(publication.deviations(self.connection, found, published.tables, own))
         if wrong := wrong or list(interruptions.deviations(captured)):
