@@ -55,16 +55,14 @@ def replicate_both_ways(
 ) -> list[ReplicationReport | ConcordError]:
     """Each direction in a thread of its own, for as long as its job says; the outcome of each.
 
-    They end together: one that stops at a transaction asks the other to end after its batch in hand.
+    They end together. Where one stops at a transaction, the other reads its log to the end, and stays no longer.
     """
     one_has_ended = Event()
 
-    def ends() -> bool:
-        return one_has_ended.is_set() or asked_to_end()
-
     def work(job: ReplicationJob) -> ReplicationReport | ConcordError:
+        how = (progress, tell, asked_to_end)
         try:
-            return replicate(job, databases, progress, tell, ends, ask_hook=ask_hook)
+            return replicate(job, databases, *how, ask_hook=ask_hook, leaves=one_has_ended.is_set)
         except ConcordError as error:
             return error
         finally:

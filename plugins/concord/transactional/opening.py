@@ -27,6 +27,7 @@ class Replication:
     published: Any
     steps: Steps
     asked_to_end: Callable[[], bool]
+    leaves: Callable[[], bool]
     overlap: Overlap
     pacer: Pacer | None = None
 
@@ -42,6 +43,7 @@ def opened(
     databases: Callable[[str], Dialect],
     steps: Steps,
     asked_to_end: Callable[[], bool] = never,
+    leaves: Callable[[], bool] = never,
 ) -> Iterator[Replication]:
     """Both ends, looked at, and no older run's any more. Raises a ConcordError."""
     with steps.step("open"):
@@ -57,7 +59,8 @@ def opened(
             throttle = job.replication.throttle
             pacer = Pacer(throttle, asked_to_end) if throttle else None
             with Overlap(subscriber, steps) as overlap:
-                yield Replication(job, publisher, subscriber, published, steps, asked_to_end, overlap, pacer)
+                ends = (publisher, subscriber, published)
+                yield Replication(job, *ends, steps, asked_to_end, leaves, overlap, pacer)
 
 
 def _subscriber(

@@ -28,7 +28,7 @@ _CONFIRMS = 1.0
 _SETTLES = 10.0
 
 
-def replicate(
+def replicate(  # noqa: PLR0913 - both ends, who is told, who ends it, and who maps
     job: ReplicationJob,
     databases: Callable[[str], Dialect],
     progress: Progress = unheard,
@@ -36,17 +36,19 @@ def replicate(
     asked_to_end: Callable[[], bool] = never,
     mapper: Mapper = in_the_driver,
     ask_hook: AsksHook | None = None,
+    *,
+    leaves: Callable[[], bool] = never,
 ) -> ReplicationReport:
     """Replay what the publisher has committed until now, or copy its tables and begin there.
 
-    A run that lingers replays what comes meanwhile. Once `asked_to_end` it ends after the batch in hand.
+    A run that lingers replays what comes meanwhile. Once `asked_to_end` it ends after the batch in hand; once it
+    `leaves`, at the end of the log.
 
-    The mapper maps rows of tables that the sites keep differently; `ask_hook` asks the hooks of tables.
-
-    A run may be killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that
-    were replayed stand, and the next run goes on after them.
+    The mapper maps rows of tables that the sites keep differently; `ask_hook` asks the hooks of tables. A run may be
+    killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that were replayed
+    stand, and the next run goes on after them.
     """
-    with opened(job, databases, Steps(progress, tell), asked_to_end) as replication:
+    with opened(job, databases, Steps(progress, tell), asked_to_end, leaves) as replication:
         replication.subscriber.map_by(mapper)
         replication.subscriber.hook_by(ask_hook)
         if job.initialize:
@@ -60,7 +62,8 @@ def _replayed(replication: Replication) -> ReplicationReport:
     level = subscriber.level()
     publisher.refuse_lost(level, subscriber.last_entry)
     level = validity.refuse_beyond(replication.job, publisher, subscriber, replication.published, level)
-    _refuse_replayed(replication, level)
+    if (asked := replication.job.set_aside) and asked.number <= level:
+        raise unknown(replication.job, asked.number)
     subscriber.begin()
     now = monotonic()
     account = Account(level, level, until=now + replication.job.run_for, newest=now)
@@ -96,7 +99,7 @@ def _follow(replication: Replication, stream: LogStream, account: Account) -> bo
 def _stays(replication: Replication, account: Account) -> bool:
     """Is it too early to end? It never is once somebody asks for that (S2-30)."""
     until = min(account.until, account.newest + replication.job.linger)
-    return monotonic() < until and not replication.asked_to_end()
+    return monotonic() < until and not replication.leaves() and not replication.asked_to_end()
 
 
 def _caught_up(replication: Replication, stream: LogStream, account: Account) -> bool:
@@ -109,7 +112,7 @@ def _caught_up(replication: Replication, stream: LogStream, account: Account) ->
         account.tell_time(end.at)
         if not _read(replication, stream, end.number, account):
             return _handed_over(replication, stream, account)
-        more = account.entries > before and monotonic() < account.until
+        more = account.entries > before and monotonic() < account.until and not replication.leaves()
     _settle(replication, account, stream, end.number, end.at)
     return True
 
@@ -135,12 +138,6 @@ def _confirm(replication: Replication, stream: LogStream, account: Account) -> N
     with replication.steps.step("confirm"):
         stream.confirm(account.level_to)
     account.told, account.confirmed = account.level_to, monotonic()
-
-
-def _refuse_replayed(replication: Replication, level: int) -> None:
-    asked = replication.job.set_aside
-    if asked is not None and asked.number <= level:
-        raise unknown(replication.job, asked.number)
 
 
 def _refuse_unmet(job: ReplicationJob, account: Account) -> None:

@@ -324,8 +324,8 @@ REPLICATION = (
     Mutant(
         "a request to end does not reach both directions",
         "concord.transactional.both_ways:replicate_both_ways",
-        "return one_has_ended.is_set() or asked_to_end()",
-        "return one_has_ended.is_set()",
+        "how = (progress, tell, asked_to_end)",
+        "how = (progress, tell)",
         "tests/transactional/staying/test_both_at_once.py -k of_either_site",
     ),
     Mutant(

@@ -97,8 +97,7 @@ def replicate(
 ) -> ReplicationReport:
     """One try under a new epoch; operations by their effect, as the repository records them.
 
-    It stays as long as the configuration says where it can be `asked_to_end`, and else to the end of the log. Raises
-    a ConcordError.
+    It stays as the configuration says where it can be `asked_to_end`, else to the log's end. Raises a ConcordError.
     """
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
@@ -239,12 +238,19 @@ def keep_up(engine: Engine, configuration: Configuration, name: str, owner: str)
         return "a run is on"
     try:
         ways = configuration.replications[name].ways
-        kept = [keep(replication_job(configuration, name, way, epoch=lease.epoch)) for way in ways]
-        return "confirmed" if all(kept) else "transactions wait"
-    except ConcordError as error:
-        return error.message
+        why = dict.fromkeys(_why_kept(configuration, name, way, lease.epoch) for way in ways)
+        return "\n".join(filter(None, why)) or "confirmed"
     finally:
         keeping.give_back(engine, replication_name(name), owner)
+
+
+def _why_kept(configuration: Configuration, name: str, way: Direction, epoch: int) -> str:
+    """One direction's log, confirmed or not: where one cannot go on, the other's publisher has its disk back."""
+    try:
+        confirmed = keep(replication_job(configuration, name, way, epoch=epoch))
+        return "" if confirmed else "transactions wait"
+    except ConcordError as error:
+        return error.message
 
 
 def replication_job(
