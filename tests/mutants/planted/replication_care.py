@@ -3,7 +3,12 @@
 from tests.mutants.mutant import Mutant
 
 KILLS = "tests/transactional/test_kills.py"
+ADDED = "tests/transactional/hooks/test_rights_of_added_rows.py"
+IDENTITIES = "tests/transactional/publications/test_identities.py"
+KEYS = "tests/transactional/publications/test_keys.py"
+PREPARED = "tests/terminal/test_prepare.py"
 SITES = "tests/transactional/differing/test_restored_sites.py"
+TERMINAL = "tests/orchestration/dags/test_replicate.py"
 
 REPLICATION_CARE = (
     Mutant(
@@ -33,5 +38,19 @@ REPLICATION_CARE = (
         "as after a restore of {target}",
         "as after a restore of {source}",
         f"{SITES} -k 'names and level'",
+    ),
+    Mutant(
+        "provision resets a replica identity that somebody made FULL",
+        "concord.databases.postgresql.log.publication:identity_problems",
+        " AND r.prattrs IS NULL),",
+        "),",
+        f"{IDENTITIES} -k 'refused and once'",
+    ),
+    Mutant(
+        "a run reads a table that its users cannot update",
+        "concord.databases.postgresql.replication.publisher:Publisher.inspect_published",
+        "if full := list(publication.refused_identities(found, published.tables)):",
+        "if full := list[str]():",
+        f"{IDENTITIES} -k 'refused and once'",
     ),
 )

@@ -205,11 +205,21 @@ def deviations(
             yield f"{each.table.name} has another row filter than the publication {name}"
         elif each.full and not (member.full and member.unlisted):
             yield f"{each.table.name} is published without its rows as they were (REPLICA IDENTITY FULL)"
-        elif member.full and not (each.full or member.unlisted):
-            yield (
-                f"{each.table.name} has the REPLICA IDENTITY FULL, with which PostgreSQL refuses updates of a published"
-                " table whose columns are listed"
-            )
+
+
+def refused_identities(found: Found, tables: Sequence[PublishedTable]) -> Iterator[str]:
+    """The published tables whose users can update nothing, each one line."""
+    for each in tables:
+        member = found.members.get(each.table.oid)
+        if member is not None and member.full and not (each.full or member.unlisted):
+            yield _full(each)
+
+
+def _full(table: PublishedTable) -> str:
+    return (
+        f"{table.table.name}: its replica identity is FULL, with which PostgreSQL refuses updates of a published table"
+        " whose columns are listed; say ALTER TABLE … REPLICA IDENTITY DEFAULT"
+    )
 
 
 def _surplus(found: Found, wanted: Collection[int]) -> Iterator[str]:
@@ -240,14 +250,15 @@ def identity_problems(
 ) -> Iterator[str]:
     """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete.
 
-    So does another one that filters by columns outside of it. `names`: all that are provisioned together.
+    So does another one that filters by columns outside of it. An identity that is FULL is Concord's own where the
+    publication lists no columns of the table. `names`: all that are provisioned together.
     """
     known = ", ".join(map(literal, names))
     for each in tables:
         found = rows(
             connection,
             "SELECT c.relreplident = 'f' AND NOT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p"
-            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = {literal(name)}),"
+            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = {literal(name)} AND r.prattrs IS NULL),"
             " (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[]) WHERE i.indrelid = c.oid AND"
             " CASE WHEN c.relreplident IN ('d', 'f') THEN i.indisprimary"
@@ -263,10 +274,7 @@ def identity_problems(
                 f" replication here does; DROP PUBLICATION {filtering}, or keep the replication that has it"
             )
         elif somebodys and not each.full:
-            yield (
-                f"{each.table.name}: its replica identity is FULL, with which PostgreSQL would refuse its updates once"
-                " it is published; say ALTER TABLE … REPLICA IDENTITY DEFAULT"
-            )
+            yield _full(each)
         elif not each.full and set(identity or ()) != set(each.key):
             yield (
                 f"{each.table.name}: its replica identity is not its replication key ({', '.join(each.key)});"

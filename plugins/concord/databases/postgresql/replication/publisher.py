@@ -95,6 +95,8 @@ class Publisher(PublishedEnd):
         wrong = list(publication.deviations(self.connection, found, published.tables, own))
         if wrong := wrong or list(interruptions.deviations(captured)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
+        if full := list(publication.refused_identities(found, published.tables)):
+            raise StructureChanged("; ".join(f"{site}: {line}" for line in full))
         counts = {each.oid: each.interruptions for each in captured if each.interruptions}
         # In place of a call that is not captured its rows travel.
         lacking = tuple(
