@@ -40,6 +40,20 @@ REPLICATION_CARE = (
         f"{SITES} -k 'names and level'",
     ),
     Mutant(
+        "a key that no operator of PostgreSQL's own compares is provisioned",
+        "concord.databases.postgresql.facts.types:ColumnType.is_comparable",
+        'return self.kind != "b" or self.built_in',
+        "return True",
+        f"{KEYS} -k refused",
+    ),
+    Mutant(
+        "a domain over such a type is a key",
+        "concord.databases.postgresql.facts.types:ColumnType.is_comparable",
+        'return not self.root.startswith("enum:") and self.root not in _OWN_OPERATORS',
+        'return not self.root.startswith("enum:")',
+        f"{KEYS} -k refused",
+    ),
+    Mutant(
         "provision resets a replica identity that somebody made FULL",
         "concord.databases.postgresql.log.publication:identity_problems",
         " AND r.prattrs IS NULL),",

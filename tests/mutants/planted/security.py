@@ -49,9 +49,9 @@ SECURITY = (
     ),
     Mutant(
         "a key may be of a type that a cast of its owner's compares",
-        "concord.databases.postgresql.facts.types:ColumnType.fit_for_key",
-        'self.kind != "d" or not self.root.startswith("enum:")',
-        "True",
+        "concord.databases.postgresql.facts.types:ColumnType.is_comparable",
+        'return not self.root.startswith("enum:") and self.root not in _OWN_OPERATORS',
+        "return True",
         f"{KEY_TYPES} -k no_operator",
     ),
     Mutant(

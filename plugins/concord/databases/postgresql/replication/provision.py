@@ -152,6 +152,8 @@ class Replications:
                 yield from own_rows.problems(connection, self.site, wanted, table)
                 if each.replayed_at(self.site):
                     yield from added_rows.problems(connection, self.site, wanted)
+                    uncompared = preflight.uncompared_keys(table, wanted.key_at(self.site))
+                    yield from (f"{self.site}: {table.name} {problem}" for problem in uncompared)
                 if each.published_by(self.site):
                     yield from self._filter_refusals(wanted, table)
         yield from application_triggers.refusals(connection, self.site, self._replayed_into(compared=True))
