@@ -67,4 +67,25 @@ REPLICATION_CARE = (
         "if full := list[str]():",
         f"{IDENTITIES} -k 'refused and once'",
     ),
+    Mutant(
+        "nobody may draw the numbers of rows that hooks add",
+        "concord.databases.postgresql.provision.surveyed_site:Surveyed._replication_grants",
+        "*logs_in, *of_hooks]",
+        "*logs_in]",
+        f"{ADDED} -k numbers_of",
+    ),
+    Mutant(
+        "the check says that nothing writes a table of a hook",
+        "concord.databases.postgresql.provision.surveyed_site:Surveyed._otherwise_provisioned",
+        "written = [*self.replications.replayed, *added]",
+        "written = [*self.replications.replayed]",
+        f"{ADDED} -k numbers_of",
+    ),
+    Mutant(
+        "a hook's table may have a column that nothing fills",
+        "concord.databases.postgresql.hooks.added_rows:problems",
+        "elif needed:",
+        "elif False:",
+        "tests/databases/postgresql/hooks/test_added_rows.py -k strict",
+    ),
 )

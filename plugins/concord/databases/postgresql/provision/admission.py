@@ -15,6 +15,7 @@ from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.own_schema import PUBLICATION, SCHEMAS
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
+from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.replication.needed_grants import needed_grants as needed_for_replications
 from concord.databases.postgresql.replication.provision import Replications
@@ -165,6 +166,8 @@ def _lacked_grants(connection: Connection, state: SiteState, wanted: Wanted) -> 
     for each in wanted.copies:
         needed += needed_for_copies(each, state.site, logins)
     needed += needed_for_replications(wanted.replications, logins, wanted.log_reader)
+    carried = [*state.wanted, *(each for one in wanted.replications.replications for each in one.tables)]
+    needed += added_rows.needed_grants(connection, state.site, carried, logins.applier)
     outside = [each for each in needed if each.name[0] not in SCHEMAS]
     to_give = _missing(connection, outside)
     not_ours = privileges.missing(connection, [each.by(user) for each in to_give])
