@@ -39,12 +39,21 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         say(_initialized(asked.name, report))
     else:
         show_outcomes(configuration, asked.name, outcomes)
+        if configuration.replications[asked.name].stays:  # whoever configured that may wait for more
+            say(_ended(asked.name))
     return 0
 
 
 def _initialized(name: str, report: ReplicationReport) -> str:
     copied = how_many(report.operations, "row")
     return f"{name}: initialized: {copied} of {how_many(len(report.tables), 'table')}."
+
+
+def _ended(name: str) -> str:
+    return (
+        f"{name}: this run has ended with the log. Runs that stay are started by Airflow: unpause the DAG"
+        f" replicate__{name}, or repeat the command."
+    )
 
 
 def show_outcomes(

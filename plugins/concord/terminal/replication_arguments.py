@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def add_replicate(commands: Commands) -> None:
     """`replicate`."""
     replicate = command(
-        commands, "replicate", help="replay what a publisher has committed, at its subscriber"
+        commands, "replicate", help="replay what a publisher has committed by now, at its subscriber"
     )
     replicate.add_argument("name", help="of the replication, as in the configuration")
     replicate.add_argument(

@@ -88,4 +88,11 @@ REPLICATION_CARE = (
         "elif False:",
         "tests/databases/postgresql/hooks/test_added_rows.py -k strict",
     ),
+    Mutant(
+        "a run at a terminal does not say that it never stays",
+        "concord.terminal.replicate:_ended",
+        "if configuration.replications[name].stays:",
+        "if False:",
+        f"{TERMINAL} -k never_stays",
+    ),
 )
