@@ -95,4 +95,18 @@ REPLICATION_CARE = (
         "if False:",
         f"{TERMINAL} -k never_stays",
     ),
+    Mutant(
+        "the prepared login cannot read the log",
+        "concord.databases.postgresql.provision.logins:_steps",
+        'reads_log = " REPLICATION" if login == LOG_READER else ""',
+        'reads_log = ""',
+        f"{PREPARED} -k nothing_but",
+    ),
+    Mutant(
+        "a prepared replication has no login for the log",
+        "concord.terminal.prepare:_site",
+        'log_reader = f", log_reader: {site}_log_reader" if place.publishes else ""',
+        'log_reader = ""',
+        f"{PREPARED} -k own_section",
+    ),
 )
