@@ -127,4 +127,18 @@ OWN_EQUALITY = (
         "if True or",
         NOT_VALID,
     ),
+    Mutant(
+        "a replayed row from before its foreign key needs a parent",
+        "concord.databases.postgresql.replay.orphans:Reference.asked",
+        "if self.key.validated:",
+        "if True:",
+        "tests/transactional/test_both_ways.py -k not_valid",
+    ),
+    Mutant(
+        "a replayed row may refer to another parent that is not there, where its key is NOT VALID",
+        "concord.databases.postgresql.replay.orphans:Reference.asked",
+        "return f\"({operation} = 'I' OR {operation} = 'U' AND {changed})\"",
+        "return f\"({operation} = 'I' AND {changed} IS NOT NULL)\"",
+        "tests/transactional/test_both_ways.py -k not_valid",
+    ),
 )

@@ -34,6 +34,15 @@ class Reference:
     def kept(self, row: str) -> list[str]:
         return [self.parent.new(row, name) for name in self.key.referenced]
 
+    def asked(self, row: str, operation: str) -> str:
+        """Condition: the operation needs the parent. A key that is NOT VALID leaves rows of before as they are, and so
+        PostgreSQL asks only where they refer to another parent."""
+        if self.key.validated:
+            return f"{operation} IN ('I', 'U')"
+        before = ", ".join(self.child.old(row, name) for name in self.key.columns)
+        changed = f"record_image_ne(ROW({before}), ROW({', '.join(self.wanted(row))}))"
+        return f"({operation} = 'I' OR {operation} = 'U' AND {changed})"
+
     def parent_is(self, wanted: Sequence[str]) -> str:
         """The parent `p` is the one to which values of a child refer."""
         return _met(self.key.comparisons, [f"p.{quote(name)}" for name in self.key.referenced], wanted)
@@ -77,7 +86,7 @@ def _of_child(table: ReplicatedTable, found: Sequence[Reference], row: str) -> I
         wanted = each.wanted(row)
         refers = " AND ".join(f"{value} IS NOT NULL" for value in wanted)
         yield f"""
-        IF r.operation IN ('I', 'U') AND {refers} THEN
+        IF {each.asked(row, "r.operation")} AND {refers} THEN
           PERFORM FROM {each.parent.table.sql} p WHERE {each.parent_is(wanted)} FOR KEY SHARE;
           IF NOT FOUND THEN orphaned := true; END IF;
         END IF;"""
@@ -117,7 +126,7 @@ def _refused(each: Reference, sqlstate: str) -> str:
     )
     return f"""
           PERFORM FROM {each.child.staged} s JOIN {each.child.table.sql} t ON {here}
-            WHERE {mine} AND s.operation IN ('I', 'U') AND {refers} AND {missing} {each.parent_is(of_child)});
+            WHERE {mine} AND {each.asked("s", "s.operation")} AND {refers} AND {missing} {each.parent_is(of_child)});
           IF NOT FOUND THEN
             PERFORM FROM {each.parent.staged} s JOIN {each.child.table.sql} t ON {each.child_has(each.left("s"))}
               WHERE {mine} AND s.operation IN ('U', 'D') AND {missing} {each.parent_has(each.left("s"))});
