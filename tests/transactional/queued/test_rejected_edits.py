@@ -34,6 +34,20 @@ def test_an_edit_that_its_user_changed_again_before_the_compensation_came_is_rep
     assert are_alike(sites)
 
 
+def test_an_edit_whose_compensation_a_new_copy_overtakes_is_reported_as_well(replicated: Make) -> None:
+    """S3-05, S3-21: the copy begins after the compensation, which no run replays."""
+    sites = preferences(replicated, policy="publisher_wins_and_reinitialize", report_to_subscriber=True)
+    sites.london.run("UPDATE preference SET colour = 'of London' WHERE person = 5")
+    sites.capetown.run("UPDATE preference SET colour = 'mine' WHERE person = 5")
+    sites.run_both()
+    sites.initialize_both_ways(replace=True)
+    assert sites.capetown.rows(LOG) == [(5, "of London", "mine")]
+    at_london, at_capetown = (site.rows("SELECT * FROM concord.conflict") for site in sites.sites)
+    assert at_capetown == at_london
+    settle(sites)
+    assert are_alike(sites)
+
+
 @pytest.mark.parametrize(
     ("london", "capetown", "fallen"),
     [

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.constraints import unique_rules
+from concord.databases.postgresql.constraints.unique_rules import UniqueRule
 from concord.databases.postgresql.entries.staging import ENTRIES, Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind
@@ -33,17 +35,30 @@ _TAKEN = ("23505", "23P01")
 _FALLEN = "pg_temp.concord_fallen"
 
 
-def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
-    """The statements that make it, and its temporary tables, for this session."""
+def create(connection: Connection, layout: Layout, level: Level, job: ReplicationJob) -> None:
+    """Make it and its temporary tables for this session."""
     tables = [
-        QueuedTable(VersionedRows(*pair), job, references(layout, job))
-        for pair in zip(layout.of(Kind.ROWS), layout.of(Kind.VERSIONS), strict=True)
+        QueuedTable(
+            VersionedRows(rows, versions), job, references(layout, job), _rules(connection, rows, job)
+        )
+        for rows, versions in zip(layout.of(Kind.ROWS), layout.of(Kind.VERSIONS), strict=True)
     ]
-    return [
+    run(
+        connection,
         f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint, rule text)",
         *(each.contested.created for each in tables),
         *(each.moved.created for each in tables),
         created(_body(layout, tables, level, job), level),
+    )
+
+
+def _rules(connection: Connection, rows: ReplicatedTable, job: ReplicationJob) -> Sequence[UniqueRule]:
+    """Those by which the publisher rejects a row, as far as it is replicated. Most tables have the key's alone."""
+    if job.direction is Direction.FORWARD or rows.table.exclusive < 2:
+        return []
+    names = {column.name for column in rows.columns}
+    return [
+        each for each in unique_rules.of_table(connection, rows.table.oid) if names.issuperset(each.columns)
     ]
 
 
@@ -128,9 +143,15 @@ def _cases(
 class QueuedTable:
     """The statements of one table and its versions."""
 
-    def __init__(self, rows: VersionedRows, job: ReplicationJob, found: Sequence[Reference]) -> None:
+    def __init__(
+        self,
+        rows: VersionedRows,
+        job: ReplicationJob,
+        found: Sequence[Reference],
+        rules: Sequence[UniqueRule],
+    ) -> None:
         self.rows, self.replication, self._references = rows, job.replication, found
-        self.contested = Contested(rows, job)
+        self.contested = Contested(rows, job, rules)
         self.moved = MovedKeys(rows, self.contested)
         self.reverse = job.direction is Direction.REVERSE
         self._written = _Written(rows.table, Conversions.COUNT)

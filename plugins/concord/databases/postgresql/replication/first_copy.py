@@ -11,6 +11,7 @@ from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, one, rows, run
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.queued import compensation
 from concord.databases.postgresql.replay import copied_history
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
@@ -45,6 +46,8 @@ def fill(
             filled[each.name] = {"inserted": found}
             if each.share is not None:
                 identity_ranges.pass_rows(connection, each.table.name, each.share)
+        elif each.name in copies:
+            _report(connection, each, copies[each.name](), form)
     return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
 
 
@@ -74,6 +77,15 @@ def _refuse_rows(connection: Connection, table: ReplicatedTable, site: str) -> N
         raise SitesDiffer(
             f"{site}: {table.table.name} has rows already; empty it, or initialize with `replace`"
         )
+
+
+def _report(connection: Connection, table: ReplicatedTable, blocks: Iterator[bytes], form: str) -> None:
+    """Take the log's entries from compensations that are not replayed: what they take back is not there any more."""
+    names = ", ".join(column.sql for column in table.columns)
+    kept = "CREATE TEMPORARY TABLE concord_reported ON COMMIT DROP AS SELECT"
+    run(connection, f"{kept} {names} FROM {table.table.sql} WITH NO DATA")
+    _copied(connection, "pg_temp.concord_reported", table, blocks, form)
+    run(connection, compensation.reported("c.conflict", "pg_temp.concord_reported c, "))
 
 
 def _versions(
