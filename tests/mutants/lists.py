@@ -11,6 +11,7 @@ from tests.mutants.planted.comparison import COMPARISON
 from tests.mutants.planted.conflict_log import CONFLICT_LOG
 from tests.mutants.planted.constraints import CONSTRAINTS
 from tests.mutants.planted.failing_tables import FAILING_TABLES
+from tests.mutants.planted.held_tables import HELD_TABLES
 from tests.mutants.planted.histories import HISTORIES
 from tests.mutants.planted.hooks import HOOKS
 from tests.mutants.planted.hostile_sites import HOSTILE_SITES
@@ -61,6 +62,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "silent_differences": SILENT_DIFFERENCES,
     "replication_care": REPLICATION_CARE,
     "interrupted_capture": INTERRUPTED_CAPTURE,
+    "held_tables": HELD_TABLES,
 }
 
 

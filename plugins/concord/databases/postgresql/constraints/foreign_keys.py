@@ -100,7 +100,8 @@ class Mending:
     def _lock(self) -> None:
         for each in self.judged.values():
             for foreign_key in each.staged.shape.table.foreign_keys:
-                references.lock_parents(self.connection, foreign_key, _staged(each))
+                with references.writing(foreign_key, self.judged, self.job.target.name):
+                    references.lock_parents(self.connection, foreign_key, _staged(each))
 
     def _orphans(self) -> list[Orphan]:
         found: dict[tuple[object, ...], Orphan] = {}
@@ -111,9 +112,12 @@ class Mending:
                 else self._judged(foreign_key)
             )
             parent = self.shapes[foreign_key.parent] if foreign_key.parent in self.left else None
-            for each in references.find(self.connection, foreign_key, children, child=child, parent=parent):
-                if each.identity not in self.older or each.lost or each.known:
-                    found[each.identity] = each
+            with references.writing(foreign_key, self.judged, self.job.target.name):
+                for each in references.find(
+                    self.connection, foreign_key, children, child=child, parent=parent
+                ):
+                    if each.identity not in self.older or each.lost or each.known:
+                        found[each.identity] = each
         return list(found.values())
 
     def _judged(self, foreign_key: ForeignKey) -> Shape:
@@ -155,18 +159,19 @@ class Mending:
         foreign_key, what, parent = chosen
         if what is Remedy.REFUSE:
             raise references.refusal(groups[chosen], self.job, waits=parent is Parent.WAITS)
-        if what is Remedy.RESTORE_PARENT:
-            self._restore(foreign_key, groups[chosen])
-        elif what is Remedy.FOLLOW:
-            self._follow(foreign_key, groups[chosen])
-        else:
-            lost = parent in (Parent.LOST, Parent.MOVED)
-            columns = (
-                None
-                if what is Remedy.DELETE_CHILD
-                else clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=lost)
-            )
-            self._give_way(foreign_key, groups[chosen], columns, lost=lost)
+        with references.writing(foreign_key, self.judged, self.job.target.name):
+            if what is Remedy.RESTORE_PARENT:
+                self._restore(foreign_key, groups[chosen])
+            elif what is Remedy.FOLLOW:
+                self._follow(foreign_key, groups[chosen])
+            else:
+                lost = parent in (Parent.LOST, Parent.MOVED)
+                columns = (
+                    None
+                    if what is Remedy.DELETE_CHILD
+                    else clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=lost)
+                )
+                self._give_way(foreign_key, groups[chosen], columns, lost=lost)
 
     def _remedy(self, orphan: Orphan, fate: Parent) -> Remedy:
         foreign_key = orphan.foreign_key

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.constraints import former
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.keys import ForeignKey
+from concord.databases.postgresql.facts.table_errors import of_table
 from concord.databases.postgresql.facts.types import written
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.tables.privacy import at_site
@@ -46,6 +49,17 @@ def key_text(shape: Shape, row: str) -> str:
     """A row's own key as an orphan tells it."""
     texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in shape.key)
     return f"to_jsonb(ARRAY[{texts}]::text[])::text"
+
+
+def writing(
+    foreign_key: ForeignKey, judged: Mapping[TableName, Judged], site: str
+) -> AbstractContextManager[None]:
+    """While it is looked at: its errors are those of the table that is written, the child or the parent alone."""
+    table = judged.get(foreign_key.child) or judged.get(foreign_key.parent)
+    if table is None:
+        return nullcontext()
+    shape = table.staged.shape
+    return of_table(shape.name, site, private=bool(shape.private))
 
 
 def key_of(shape: Shape, texts: str) -> str:

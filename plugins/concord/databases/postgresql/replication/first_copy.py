@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+
+import psycopg
 
 from concord.databases.contract.replication_ends import Copies, Filled
 from concord.databases.postgresql.entries.mapped_lines import TableMapping, copied
 from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
+from concord.databases.postgresql.facts.about_table import about
 from concord.databases.postgresql.facts.connection import Connection, one, rows, run
+from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued import compensation
 from concord.databases.postgresql.replay import copied_history
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
-from concord.databases.postgresql.write import identity_ranges
-from concord.messages.errors import SitesDiffer
+from concord.databases.postgresql.write import identity_ranges, untranslatable
+from concord.messages.errors import LinkFailed, SitesDiffer
 from concord.tables.row_mapping import Mapper
+
+#: COPY's own words about the place of an error.
+_COLUMN = re.compile(r"COPY .*, line \d+, column ([^:\n]+)")
 
 
 def fill(
-    connection: Connection, layout: Layout, copies: Copies, level: Level, at: int, *, replace: bool
+    connection: Connection,
+    layout: Layout,
+    copies: Copies,
+    level: Level,
+    at: int,
+    *,
+    replace: bool,
+    private: bool,
 ) -> Filled:
     """In an open transaction; no user writes the tables meanwhile. `at`: the number at which the rows are copied.
 
-    Raises SitesDiffer, LeaseLost, and psycopg.Error.
+    `private`: no message tells a value. Raises SitesDiffer, LeaseLost, LinkFailed, and psycopg.Error.
     """
     level.begin(connection, at, followed(layout))
     plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
@@ -36,19 +52,33 @@ def fill(
     form = "binary" if layout.published.binary else "text"
     filled: dict[str, dict[str, int]] = {}
     for each in layout.tables:
-        if each.history is not None:
-            if not replace:
-                _refuse_rows(connection, each, level.site)
-            filled[each.name] = _versions(connection, each, at, copies[each.name](), form)
-        elif each.kind in (Kind.ROWS, Kind.VERSIONS):
-            _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
-            found = _copied(connection, each.table.sql, each, copies[each.name](), form)
-            filled[each.name] = {"inserted": found}
-            if each.share is not None:
-                identity_ranges.pass_rows(connection, each.table.name, each.share)
-        elif each.name in copies:
-            _report(connection, each, copies[each.name](), form)
+        with _about(each, level.site, private=private):
+            if each.history is not None:
+                if not replace:
+                    _refuse_rows(connection, each, level.site)
+                filled[each.name] = _versions(connection, each, at, copies[each.name](), form)
+            elif each.kind in (Kind.ROWS, Kind.VERSIONS):
+                _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
+                found = _copied(connection, each.table.sql, each, copies[each.name](), form)
+                filled[each.name] = {"inserted": found}
+                if each.share is not None:
+                    identity_ranges.pass_rows(connection, each.table.name, each.share)
+            elif each.name in copies:
+                _report(connection, each, copies[each.name](), form)
     return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+
+
+@contextmanager
+def _about(table: ReplicatedTable, site: str, *, private: bool) -> Iterator[None]:
+    """While one table is copied: whatever fails names it, and the column of a value without a form here."""
+    with about(table.name, site, private=private):
+        try:
+            yield
+        except psycopg.errors.UntranslatableCharacter as error:
+            found = _COLUMN.search(error.diag.context or "")
+            column = f" with such a value in its column {found[1]}" if found else ""
+            why = untranslatable.told(column, told(error, private=private))
+            raise LinkFailed(f"{table.name}: {why}", table=table.name) from (None if private else error)
 
 
 def mapped(layout: Layout, copies: Copies, mapper: Mapper) -> Copies:

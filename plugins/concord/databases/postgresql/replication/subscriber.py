@@ -265,7 +265,9 @@ class Subscriber(WrittenEnd):
         copies = first_copy.mapped(self._layout, copies, self._mapper)
         with in_transaction(self.connection, *local, "SET LOCAL synchronous_commit = on"):
             how = (copies, self._level, level)
-            filled = first_copy.fill(self.connection, self._layout, *how, replace=replace)
+            filled = first_copy.fill(
+                self.connection, self._layout, *how, replace=replace, private=self.is_private
+            )
             about_to_commit()
         return filled
 
