@@ -30,7 +30,9 @@ def test_nothing_in_it_is_found_by_the_sessions_search_path(database: Callable[[
             session.execute(create)
         for create, kind in session.execute(_HIS_OPERATORS).fetchall():
             fails = "LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'his'; END$$"
-            session.execute(f"CREATE FUNCTION his.equal_{kind}({kind}, {kind}) RETURNS boolean {fails}".encode())
+            session.execute(
+                f"CREATE FUNCTION his.equal_{kind}({kind}, {kind}) RETURNS boolean {fails}".encode()
+            )
             session.execute(create)
         for kind in ("text", "name", "bool", "int4", "oid"):
             session.execute(f"CREATE DOMAIN his.{kind} AS pg_catalog.{kind} CHECK (false)".encode())
