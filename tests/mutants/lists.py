@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.planted.acquisition import ACQUISITION
+from tests.mutants.planted.altered_tables import ALTERED_TABLES
 from tests.mutants.planted.capture import CAPTURE
 from tests.mutants.planted.comparison import COMPARISON
 from tests.mutants.planted.conflict_log import CONFLICT_LOG
@@ -63,6 +64,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "replication_care": REPLICATION_CARE,
     "interrupted_capture": INTERRUPTED_CAPTURE,
     "held_tables": HELD_TABLES,
+    "altered_tables": ALTERED_TABLES,
 }
 
 

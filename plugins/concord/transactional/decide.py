@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
-from concord.databases.contract.replication_ends import Choice, Decision, Keys
+from concord.databases.contract.entry_decision import Choice, Decision, Keys
+from concord.databases.contract.logged_structures import LoggedStructures
 from concord.jobs.replication import ReplicationJob
 from concord.messages.pace import silent
-from concord.transactional.opening import Replication, opened
+from concord.transactional.opening import Replication, along_the_log, opened
 from concord.transactional.upkeep import of_entry
 from concord.transmission.steps import Steps, unheard
 
@@ -38,15 +39,19 @@ def decide(
     Raises a ConcordError.
     """
     steps = Steps(progress, silent)
-    with opened(job, databases, steps) as there, opened(back, databases, steps) as here:
-        here.subscriber.level()
-        keys: Keys = of_entry(there, wanted.number, there.subscriber.keys)
-        with there.subscriber.deciding(keys) as subscriber:
-            with here.subscriber.deciding(keys) as publisher:
-                lost = _decided(there, here, subscriber, publisher, wanted)
-            with steps.step("decide"):
-                pass
-    return lost
+
+    def look(logged: LoggedStructures) -> int:
+        with opened(job, databases, steps, logged=logged) as there, opened(back, databases, steps) as here:
+            here.subscriber.level()
+            keys: Keys = of_entry(there, wanted.number, there.subscriber.keys)
+            with there.subscriber.deciding(keys) as subscriber:
+                with here.subscriber.deciding(keys) as publisher:
+                    lost = _decided(there, here, subscriber, publisher, wanted)
+                with steps.step("decide"):
+                    pass
+        return lost
+
+    return along_the_log(look)
 
 
 def _decided(

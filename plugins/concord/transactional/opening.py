@@ -1,20 +1,28 @@
-"""Both ends of a run of a replication, opened and looked at."""
+"""Both ends of a replication, opened and looked at, with the columns that the log has of their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.logged_structures import NOTHING_LOGGED, LogAltered, LoggedStructures
 from concord.databases.contract.replication_ends import PublisherEnd, SubscriberEnd
 from concord.jobs.replication import ReplicationJob
-from concord.messages.errors import ConcordError
+from concord.messages.errors import ConcordError, StructureChanged
 from concord.transactional import validity
 from concord.transactional.overlap import Overlap
 from concord.transactional.pacer import Pacer
 from concord.transmission.steps import Steps
+
+T = TypeVar("T")
+
+
+def never() -> bool:
+    """Nobody asks a run to end before its time."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,19 @@ class Replication:
     pacer: Pacer | None = None
 
 
-def never() -> bool:
-    """Nobody asks a run to end before its time."""
-    return False
+def along_the_log(work: Callable[[LoggedStructures], T]) -> T:
+    """Do the work with the columns that the log has of each table, again wherever it goes on with others.
+
+    The work raises LogAltered there, once all before is done.
+    """
+    logged = NOTHING_LOGGED
+    while True:
+        try:
+            return work(logged)
+        except LogAltered as altered:
+            if logged.get(altered.table) == altered.structure:
+                raise
+            logged = {**logged, altered.table: altered.structure}
 
 
 @contextmanager
@@ -44,6 +62,7 @@ def opened(
     steps: Steps,
     asked_to_end: Callable[[], bool] = never,
     leaves: Callable[[], bool] = never,
+    logged: LoggedStructures = NOTHING_LOGGED,
 ) -> Iterator[Replication]:
     """Both ends, looked at, and no older run's any more. Raises a ConcordError."""
     with steps.step("open"):
@@ -53,8 +72,7 @@ def opened(
             subscriber = _subscriber(job, databases, publisher)
         with closing(subscriber):
             with steps.step("inspect"):
-                published = publisher.inspect_published()
-                subscriber.inspect_subscribed(published)
+                published = _inspected(job, publisher, subscriber, logged)
                 subscriber.take_epoch()
             throttle = job.replication.throttle
             pacer = Pacer(throttle, asked_to_end) if throttle else None
@@ -73,3 +91,20 @@ def _subscriber(
         if not job.initialize:
             validity.spare_the_disk(job, publisher)
         raise
+
+
+def _inspected(
+    job: ReplicationJob, publisher: PublisherEnd, subscriber: SubscriberEnd, logged: LoggedStructures
+) -> Any:
+    """The published tables. The subscriber may have a table as it was before the publisher's was altered: then the
+    operations of that time can still be replayed. Raises StructureChanged."""
+    published = publisher.inspect_published(logged)
+    try:
+        subscriber.inspect_subscribed(published)
+    except StructureChanged:
+        waiting = {} if job.initialize else {**publisher.logged_structures(published), **logged}
+        if waiting == logged:
+            raise
+        published = publisher.inspect_published(waiting)
+        subscriber.inspect_subscribed(published)
+    return published

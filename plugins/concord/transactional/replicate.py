@@ -8,6 +8,7 @@ from time import monotonic
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
+from concord.databases.contract.logged_structures import LogAltered, LoggedStructures
 from concord.databases.contract.replication_ends import Batch, LogStream
 from concord.jobs.replication import CALLS, ReplicationJob
 from concord.jobs.replication_report import ReplicationReport, replayed
@@ -18,7 +19,7 @@ from concord.tables.row_mapping import Mapper, in_the_driver
 from concord.transactional import validity
 from concord.transactional.account import Account
 from concord.transactional.initialize import initialized
-from concord.transactional.opening import Replication, never, opened
+from concord.transactional.opening import Replication, along_the_log, never, opened
 from concord.transactional.overlap import Carried
 from concord.transmission.steps import Steps, unheard
 
@@ -48,27 +49,35 @@ def replicate(  # noqa: PLR0913 - both ends, who is told, who ends it, and who m
     killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that were replayed
     stand, and the next run goes on after them.
     """
-    with opened(job, databases, Steps(progress, tell), asked_to_end, leaves) as replication:
-        replication.subscriber.map_by(mapper)
-        replication.subscriber.hook_by(ask_hook)
-        if job.initialize:
-            return initialized(replication)
-        return _replayed(replication)
+    account, steps = Account(), Steps(progress, tell)
+
+    def run(logged: LoggedStructures) -> ReplicationReport:
+        with opened(job, databases, steps, asked_to_end, leaves, logged) as replication:
+            replication.subscriber.map_by(mapper)
+            replication.subscriber.hook_by(ask_hook)
+            if job.initialize:
+                return initialized(replication)
+            return _replayed(replication, account)
+
+    return along_the_log(run)
 
 
-def _replayed(replication: Replication) -> ReplicationReport:
+def _replayed(replication: Replication, account: Account) -> ReplicationReport:
     publisher, subscriber = replication.publisher, replication.subscriber
     # Read once: nothing that the subscriber says later moves what the publisher confirms.
     level = subscriber.level()
     publisher.refuse_lost(level, subscriber.last_entry)
     level = validity.refuse_beyond(replication.job, publisher, subscriber, replication.published, level)
-    if (asked := replication.job.set_aside) and asked.number <= level:
+    if account.set_aside is None and (asked := replication.job.set_aside) and asked.number <= level:
         raise unknown(replication.job, asked.number)
     subscriber.begin()
-    now = monotonic()
-    account = Account(level, level, until=now + replication.job.run_for, newest=now)
+    account.begin(level, replication.job.run_for)
     with publisher.stream(level, replication.published) as stream:
-        all_is_here = _follow(replication, stream, account)
+        try:
+            all_is_here = _follow(replication, stream, account)
+        except LogAltered:
+            _finish(replication, stream, account)
+            raise
     if all_is_here and replication.job.linger:  # such runs leave `log_purge` no time between
         publisher.forget_delivered()
     _refuse_unmet(replication.job, account)

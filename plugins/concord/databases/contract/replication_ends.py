@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
 from concord.databases.contract.consumed import ConsumedTable, Whole
+from concord.databases.contract.entry_decision import Decision, Keys
 from concord.databases.contract.last_entry import LastEntry
+from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
 from concord.databases.contract.watched_log import LogWatch, WatchedLog
 from concord.jobs.kept_history import KeptHistory
@@ -86,8 +88,14 @@ class PublisherEnd(Protocol):
 
     def close(self) -> None: ...
 
-    def inspect_published(self) -> Any:
-        """The published tables as they are now. Raises NotProvisioned, IdentityChanged or StructureChanged."""
+    def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Any:
+        """The published tables as they are now, but for those that the log has otherwise.
+
+        Raises NotProvisioned, IdentityChanged or StructureChanged.
+        """
+
+    def logged_structures(self, published: Any) -> LoggedStructures:
+        """Of the tables of which operations wait: the columns of the first one. Nothing is confirmed."""
 
     def end_of_log(self) -> LogEnd:
         """It ends here now."""
@@ -131,39 +139,8 @@ class PublisherEnd(Protocol):
         """The tables in that snapshot, for a comparison."""
 
 
-#: By table: keys, each a list of texts.
-Keys = Mapping[str, Sequence[Sequence[str]]]
 #: By table: its rows, block by block.
 Copies = Mapping[str, Callable[[], Iterator[bytes]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A person's choice between two sites' rows, as the conflict log tells it."""
-
-    synchronization: str
-    link: str
-    transmission: str
-    winner: str
-    loser: str
-    reason: str
-
-
-class Decision(Protocol):
-    """One site's part in it, while its transaction is open and nobody else writes its tables."""
-
-    @property
-    def own_level(self) -> int:
-        """Of this site's log: no user's transaction up to it is missing, and later ones have higher numbers."""
-
-    def rows(self) -> Mapping[str, bytes]:
-        """Its rows of the keys, as another site's `give_way` takes them."""
-
-    def give_way(self, rows: Mapping[str, bytes], choice: Choice) -> int:
-        """Take these rows; its own that differ go into the conflict log. Returns their number."""
-
-    def pass_over(self, until: int) -> None:
-        """Let the replay pass over the other site's operations on these keys up to that number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ class Column:
     filled: str | None = None  #: what the rows got that were there when the column was added
     casts: tuple[str, ...] = ()  #: of its type, or of a type inside that, by functions that somebody wrote
     type_oid: int = field(default=0, compare=False)  #: as this site's log names its type
+    version: str = field(default="", compare=False)  #: another one whenever the column itself was altered
+    default_oid: int = field(default=0, compare=False)
     plain: bool = True  #: its type's name describes the type completely (`columns_query`)
 
     @property
@@ -252,6 +254,8 @@ def _column(row: Row, types: Mapping[int, Row]) -> Column:
         filled=row["filled"],
         casts=tuple(inside["casts"]),
         type_oid=row["type_oid"],
+        version=row["version"],
+        default_oid=row["default_oid"],
         plain=row["plain"],
     )
 

@@ -70,9 +70,11 @@ def statements(
 def _listed(table: PublishedTable) -> str:
     """PostgreSQL refuses updates of a table with a list of columns where its replica identity is FULL.
 
+    It lets no owner drop a listed column or give it another type. A table that travels whole has no list.
+
     By the filter PostgreSQL itself makes a delete of an update that leaves it, and an insert of one that enters it.
     """
-    chosen = "" if table.full else f" ({', '.join(column.sql for column in table.columns)})"
+    chosen = f" ({', '.join(column.sql for column in table.columns)})" if table.listed else ""
     return f"{table.table.sql}{chosen}{'' if table.where is None else f' WHERE ({table.where})'}"
 
 
@@ -197,6 +199,11 @@ def deviations(
         member = found.members.get(each.table.oid)
         if member is None:
             yield f"{each.table.name} is not in the publication {name}"
+        elif not (member.unlisted or each.listed or each.full):
+            yield (
+                f"{each.table.name} has its columns listed in the publication {name}, so that PostgreSQL lets nobody"
+                " drop them or give them another type"
+            )
         elif list(member.columns) != sorted(column.name for column in each.logged):
             yield f"{each.table.name} has other columns than the publication {name}"
         elif member.filtered != (each.where is not None) or (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from concord.databases.contract.entry_decision import Choice, Keys
 from concord.databases.contract.quoting import literal
-from concord.databases.contract.replication_ends import Choice, Keys
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run

@@ -19,6 +19,7 @@ from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued import compensation
 from concord.databases.postgresql.replay import copied_history
+from concord.databases.postgresql.replay.known_columns import known_columns
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
 from concord.databases.postgresql.write import identity_ranges, untranslatable
@@ -43,7 +44,7 @@ def fill(
 
     `private`: no message tells a value. Raises SitesDiffer, LeaseLost, LinkFailed, and psycopg.Error.
     """
-    level.begin(connection, at, followed(layout))
+    level.begin(connection, at, followed(layout), known_columns(layout))
     plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
     if plain:  # to a history nobody else appends: the level's row is locked
         run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")

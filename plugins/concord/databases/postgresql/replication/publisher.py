@@ -11,6 +11,7 @@ import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
 from concord.databases.contract.last_entry import LastEntry, restored
+from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
@@ -26,7 +27,8 @@ from concord.databases.postgresql.facts.connection import (
 )
 from concord.databases.postgresql.log import publication, same_history, slot
 from concord.databases.postgresql.log.frames import Frames, log_connection, number
-from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.log.logged_columns import as_logged, first_relations
+from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued import delivered, version_tables
 from concord.databases.postgresql.queued.versioned_entries import VersionedEntries
 from concord.databases.postgresql.replication.published_end import PublishedEnd, worded_at
@@ -75,7 +77,7 @@ class Publisher(PublishedEnd):
         self._publication = publication.publication_name(job.replication.replication_set)
 
     @worded
-    def inspect_published(self) -> Published:
+    def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Published:
         """The tables with their keys; all in the publication. Raises NotProvisioned or StructureChanged."""
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
@@ -104,7 +106,18 @@ class Publisher(PublishedEnd):
             for each in captured
             if how.both_ways and each.oid in counts and each.is_own and each.name != call_objects.TABLE.name
         )
-        return replace(published, as_text=how.maps, interruptions=counts, interrupted_own=lacking)
+        found_now = replace(published, as_text=how.maps, interruptions=counts, interrupted_own=lacking)
+        return as_logged(self.connection, found_now, logged)
+
+    @worded
+    def logged_structures(self, published: Published) -> LoggedStructures:
+        wanted = {each.table.oid for each in published.tables if each.kind is Kind.ROWS}
+        with self._log_connection() as connection, connect(self.job.reads_log, self._application) as control:
+            if slot.confirmed(control, self._slot) is None:
+                return NOTHING_LOGGED
+            frames = Frames(connection)
+            self._start(frames, control, 0, binary=False)
+            return first_relations(frames.until(self.end_of_log().number), wanted)
 
     @worded
     def end_of_log(self) -> LogEnd:

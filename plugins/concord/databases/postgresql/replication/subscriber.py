@@ -10,8 +10,9 @@ from datetime import datetime
 
 import psycopg
 
+from concord.databases.contract.entry_decision import Keys
 from concord.databases.contract.last_entry import LastEntry
-from concord.databases.contract.replication_ends import Copies, Filled, Keys, Replayed
+from concord.databases.contract.replication_ends import Copies, Filled, Replayed
 from concord.databases.postgresql.compare.replica import Replica, replica_shape
 from concord.databases.postgresql.entries import staging
 from concord.databases.postgresql.entries.from_log import Gathered
@@ -25,6 +26,7 @@ from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.queued import version_tables
 from concord.databases.postgresql.replay import decided, decision, large_entry, refused_entry
 from concord.databases.postgresql.replay.hooked_entry import RefusedByHook
+from concord.databases.postgresql.replay.known_columns import known_columns, refuse_unlogged
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.set_aside import EntrySetAside, private_at, refuse_part
 from concord.databases.postgresql.replication import first_copy
@@ -88,6 +90,7 @@ class Subscriber(WrittenEnd):
         level = self._level.read(self.connection)
         self._level.refuse_invalid(self.connection)
         self._level.refuse_uncopied(self.connection, followed(self._layout))
+        refuse_unlogged(self.connection, self._level, self._layout)
         return level
 
     @worded
@@ -249,7 +252,8 @@ class Subscriber(WrittenEnd):
     @worded
     def begin_at(self, level: int) -> None:
         with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
-            self._level.begin(self.connection, level, followed(self._layout))
+            columns = known_columns(self._layout)
+            self._level.begin(self.connection, level, followed(self._layout), columns)
 
     @worded
     def initialize(

@@ -12,6 +12,7 @@ import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
 from concord.databases.contract.last_entry import LastEntry
+from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Gathered
@@ -39,7 +40,7 @@ class TriggerPublisher(PublishedEnd):
         self._structures = dict[int, str]()
 
     @worded
-    def inspect_published(self) -> Published:
+    def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Published:
         """The tables with their keys; all have their triggers. Raises NotProvisioned or StructureChanged."""
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
@@ -54,6 +55,10 @@ class TriggerPublisher(PublishedEnd):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
         counts = {each.oid: each.interruptions for each in captured if each.interruptions}
         return replace(published, interruptions=counts)
+
+    def logged_structures(self, published: Published) -> LoggedStructures:
+        """Operations do not say with which columns they were captured."""
+        return {}
 
     @property
     def _numbers(self) -> Connection:
