@@ -56,7 +56,7 @@ def _apply(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Then both directions run: the other one had stopped at the same rows."""
     who, engine = getpass.getuser(), repository()
     owner = owners.of_command(who)
-    wanted = Wanted(asked.number, asked.winner, who)
+    wanted = Wanted(asked.number, asked.winner, who, tuple(asked.operation or ()))
     lost = decide(engine, configuration, asked.name, Direction(asked.direction), wanted, owner)
     say(
         f"{asked.name}: of entry {asked.number} the rows of {asked.winner} stand; {how_many(lost, 'row')} of the other"

@@ -63,5 +63,13 @@ def add_entry(commands: Commands) -> None:
             help="reverse: of the subscriber, where both sites write",
         )
     apply.add_argument("--winner", required=True, help="the site whose rows stand")
+    apply.add_argument(
+        "--operation",
+        type=int,
+        action="append",
+        metavar="N",
+        help="the row of this operation alone, as `entry show` counts them; may be repeated. Without it: all rows that"
+        " both sites have changed",
+    )
     for each in (skip, quarantine):
         each.add_argument("--reason", required=True, help="is kept beside the operations")

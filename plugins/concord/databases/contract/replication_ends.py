@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
 from concord.databases.contract.consumed import ConsumedTable, Whole
-from concord.databases.contract.entry_decision import Decision, Keys
+from concord.databases.contract.entry_decision import FOR_A_PERSON, Decision, Hold, Keys
 from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
@@ -222,11 +222,20 @@ class SubscriberEnd(Protocol):
     def waiting(self, number: int) -> Sequence[EntryOperation] | None:
         """The operations of that entry, if it is staged; without private values."""
 
-    def keys(self, number: int) -> Keys | None:
-        """Of that entry's operations, if it is staged. Raises ParametersRefused where it empties a table."""
+    def contested(self, number: int, places: Sequence[int] = ()) -> Sequence[int] | None:
+        """The operations of that entry that fail here; `places` of these alone. None where no entry is staged yet.
 
-    def deciding(self, keys: Keys) -> AbstractContextManager[Decision]:
-        """Nobody else writes these keys' tables while the context is open; at its end all of it is on disk.
+        Nothing of them stands. Raises ParametersRefused where another entry waits before it, or where no operation at
+        such a place fails.
+        """
+
+    def keys(self, number: int, operations: Sequence[int] | None = None) -> Keys:
+        """Of these operations of the entry, or of all of them. Raises ParametersRefused where it empties a table."""
+
+    def deciding(self, keys: Keys, hold: Hold = FOR_A_PERSON) -> AbstractContextManager[Decision]:
+        """Nobody else writes any of the tables while the context is open; at its end all of it is on disk.
+
+        Of a look nothing stands, and users write meanwhile.
 
         Nothing of it travels back. Raises LeaseLost, WriteContended.
         """

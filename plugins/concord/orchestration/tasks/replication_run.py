@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import sleep, time
 from typing import cast
 from uuid import uuid4
@@ -101,12 +102,14 @@ def replicate(
     """
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
-    job = replication_job(configuration, plan.replication, direction, epoch=lease.epoch)
-    stays = configuration.replications[plan.replication].stays if asked_to_end else {}
+    settings = configuration.replications[plan.replication]
+    made = partial(replication_job, configuration, plan.replication, epoch=lease.epoch)
+    job, back = made(direction), made(direction.related) if settings.both_ways else None
+    stays = settings.stays if asked_to_end else {}
     job = job.model_copy(update={"set_aside": set_aside, "approved": approved(engine, job), **stays})
     try:
         with keeping.kept(engine, lease, interrupt_all), spark_for(job.replication) as spark:
-            report = work(job, steps(), tell, asked_to_end or never, spark)
+            report = work(job, steps(), tell, asked_to_end or never, spark, back)
     except ConcordError as error:
         failed(engine, plan, job, error, started_at)
         raise

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 import psycopg
 
-from concord.databases.contract.entry_decision import Keys
+from concord.databases.contract.entry_decision import FOR_A_PERSON, Hold, Keys
 from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.replication_ends import Copies, Filled, Replayed
 from concord.databases.postgresql.compare.replica import Replica, replica_shape
@@ -24,7 +24,8 @@ from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued import procedure as queued_procedure
 from concord.databases.postgresql.queued import version_tables
-from concord.databases.postgresql.replay import decided, decision, large_entry, refused_entry
+from concord.databases.postgresql.replay import contested, decided, decision, large_entry, refused_entry
+from concord.databases.postgresql.replay.compared import CONFLICT
 from concord.databases.postgresql.replay.hooked_entry import RefusedByHook
 from concord.databases.postgresql.replay.known_columns import known_columns, refuse_unlogged
 from concord.databases.postgresql.replay.level import Level
@@ -144,10 +145,16 @@ class Subscriber(WrittenEnd):
         else:
             aside.hide()
             done = self._replayed()
-            done = done.and_then(aside.pass_over(self.job.replication))
+            done = done.and_then(self._passed_over(aside))
             done = done.and_then(self._replayed())
         self.let_go()
         return done
+
+    def _passed_over(self, aside: EntrySetAside) -> Replayed:
+        try:
+            return aside.pass_over(self.job.replication)
+        except psycopg.Error as error:
+            raise (self._stopped.refused(error) if error.sqlstate == CONFLICT else error) from error
 
     def _set_aside(self) -> EntrySetAside | None:
         """The entry that a person let pass, if it is among those that wait."""
@@ -170,16 +177,22 @@ class Subscriber(WrittenEnd):
         return refused_entry.operations_of(self.connection, self._private, told, number)
 
     @worded
-    def keys(self, number: int) -> Keys | None:
-        if not rows(self.connection, f"SELECT FROM {staging.ENTRIES} WHERE number = {number}"):
-            return None
-        return decision.keys_of(self.connection, self._layout.tables, number)
+    def contested(self, number: int, places: Sequence[int] = ()) -> Sequence[int] | None:
+        about = (self._layout.tables, self.job.replication, self._level, number)
+        found = contested.operations(self.connection, *about)
+        if found is None or not places:
+            return found
+        return contested.only(self.connection, self._layout.tables, number, found, places)
+
+    @worded
+    def keys(self, number: int, operations: Sequence[int] | None = None) -> Keys:
+        return decision.keys_of(self.connection, self._layout.tables, number, operations)
 
     @contextmanager
-    def deciding(self, keys: Keys) -> Iterator[decision.Decision]:
+    def deciding(self, keys: Keys, hold: Hold = FOR_A_PERSON) -> Iterator[decision.Decision]:
         try:
             about = (self._level, self._layout.tables, keys, self._private)
-            with decision.begun(self.connection, *about, SETTINGS) as mine:
+            with decision.begun(self.connection, *about, SETTINGS, hold) as mine:
                 yield mine
         except psycopg.Error as error:
             raise in_our_words(error, self.access.name, private=self.is_private) from error
