@@ -67,7 +67,7 @@ OWN_EQUALITY = (
     Mutant(
         "a parent that moved is taken for a deleted one",
         "concord.rules.foreign_key_rule:remedy",
-        "return Remedy.FOLLOW if child.ours else Remedy.RESTORE_PARENT",
+        "return Remedy.FOLLOW if child.follows else _without_parent(child)",
         "return Remedy.RESTORE_PARENT",
         "tests/rules/test_foreign_key_rule.py -k moved",
     ),
