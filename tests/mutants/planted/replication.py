@@ -163,7 +163,7 @@ REPLICATION = (
     Mutant(
         "a repeated copy discards the history",
         "concord.databases.postgresql.replication.first_copy:fill",
-        "if not replace:\n                        _refuse_rows(connection, each, level.site)",
+        "if not replace:\n                    _refuse_rows(connection, each, level.site)",
         "_empty(connection, each, level.site, replace=replace)",
         "tests/transactional/history/test_versions.py -k made_anew",
     ),

@@ -90,8 +90,8 @@ REPLICATION_CARE = (
     ),
     Mutant(
         "a run at a terminal does not say that it never stays",
-        "concord.terminal.replicate:_ended",
-        "if configuration.replications[name].stays:",
+        "concord.terminal.replicate:run",
+        "if configuration.replications[asked.name].stays:",
         "if False:",
         f"{TERMINAL} -k never_stays",
     ),

@@ -165,13 +165,8 @@ class Mending:
             elif what is Remedy.FOLLOW:
                 self._follow(foreign_key, groups[chosen])
             else:
-                lost = parent in (Parent.LOST, Parent.MOVED)
-                columns = (
-                    None
-                    if what is Remedy.DELETE_CHILD
-                    else clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=lost)
-                )
-                self._give_way(foreign_key, groups[chosen], columns, lost=lost)
+                gone, lost = what is Remedy.DELETE_CHILD, parent in (Parent.LOST, Parent.MOVED)
+                self._give_way(foreign_key, groups[chosen], gone=gone, lost=lost)
 
     def _remedy(self, orphan: Orphan, fate: Parent) -> Remedy:
         foreign_key = orphan.foreign_key
@@ -190,11 +185,10 @@ class Mending:
             fate,
         )
 
-    def _give_way(
-        self, foreign_key: ForeignKey, found: Sequence[Orphan], columns: tuple[str, ...] | None, *, lost: bool
-    ) -> None:
-        """The children are deleted, or their `columns` become NULL."""
+    def _give_way(self, foreign_key: ForeignKey, found: Sequence[Orphan], *, gone: bool, lost: bool) -> None:
+        """The children are deleted, or end their reference by columns that become NULL."""
         shape = self.shapes[foreign_key.child]
+        columns = None if gone else clearing.cleared(shape, foreign_key, lost=lost)
         chosen = parents.list_orphans(self.connection, found)
         still = references.still_refers(shape, foreign_key, "t", "o.vals")
         listed = f"(SELECT {references.key_of(shape, 'o.key')}, o.vals FROM {chosen} o) o"
@@ -212,13 +206,12 @@ class Mending:
             + ", ".join(f"{shape.table.column(name).sql} = NULL" for name in columns)
             + f" FROM {listed}"
         )
-        gone = literal(columns is None)
         run(
             self.connection,
             f"{change} WHERE {where}",
             restamp(
                 shape.shadow,
-                f"(SELECT {references.key_of(shape, 'o.key')}, {gone} AS concord_deleted FROM {chosen} o)",
+                f"(SELECT {references.key_of(shape, 'o.key')}, {literal(gone)} AS concord_deleted FROM {chosen} o)",
             ),
         )
 
@@ -280,7 +273,7 @@ class Mending:
                     self._follow(foreign_key, [each])
                 return
             clears = clearing.cleared(child, foreign_key, lost=True)
-            self._give_way(foreign_key, found, clears or None, lost=True)
+            self._give_way(foreign_key, found, gone=not clears, lost=True)
         else:
             self.lost[child.name] += logged
             self.followed[child.table.name] |= keys

@@ -265,8 +265,7 @@ class Subscriber(WrittenEnd):
     @worded
     def begin_at(self, level: int) -> None:
         with in_transaction(self.connection, "SET LOCAL synchronous_commit = on"):
-            columns = known_columns(self._layout)
-            self._level.begin(self.connection, level, followed(self._layout), columns)
+            self._level.begin(self.connection, level, followed(self._layout), known_columns(self._layout))
 
     @worded
     def initialize(
@@ -281,10 +280,8 @@ class Subscriber(WrittenEnd):
         local = [each.replace("SET ", "SET LOCAL ", 1) for each in (*SETTINGS, wait)]
         copies = first_copy.mapped(self._layout, copies, self._mapper)
         with in_transaction(self.connection, *local, "SET LOCAL synchronous_commit = on"):
-            how = (copies, self._level, level)
-            filled = first_copy.fill(
-                self.connection, self._layout, *how, replace=replace, private=self.is_private
-            )
+            how = (self.connection, self._layout, copies, self._level, level)
+            filled = first_copy.fill(*how, replace=replace, private=self.is_private)
             about_to_commit()
         return filled
 
