@@ -17,8 +17,7 @@ from concord.tables.replication_set import TableName
 def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple[int, str]]:
     """Number and reason of every suspect, as written. A suspect has lost its parent, has left children behind, or
     has another row's value in a deferrable unique key."""
-    # Under a key that is NOT VALID only the write itself can tell an orphan from one of before.
-    for foreign_key in (key for key in shape.table.foreign_keys if key.validated):
+    for foreign_key in shape.table.foreign_keys:
         yield from _numbers(
             connection, _without_parent(shape, suspects, foreign_key), _no_parent(foreign_key)
         )

@@ -18,7 +18,7 @@ UNCHANGED = None
 Values = list[bytes | None]
 
 _BEGIN, _COMMIT = Struct(">QqI"), Struct(">BQQq")
-_OID, _COUNT, _LENGTH, _TYPE = Struct(">I"), Struct(">H"), Struct(">I"), Struct(">Ii")
+_OID, _COUNT, _LENGTH = Struct(">I"), Struct(">H"), Struct(">I")
 
 
 class Begin(NamedTuple):
@@ -35,22 +35,13 @@ class Commit(NamedTuple):
     number: int  #: the end of its commit record in the log
 
 
-class LoggedColumn(NamedTuple):
-    """A column of a table as it was when its operation was logged."""
-
-    name: str
-    type_oid: int
-    modifier: int  #: of the type, as `varchar(20)` has one
-    of_key: bool  #: of the replica identity
-
-
 class Relation(NamedTuple):
     """A table, told before its first row, and whenever it may have changed."""
 
     oid: int
     schema: str
     name: str
-    columns: tuple[LoggedColumn, ...]
+    columns: tuple[tuple[str, int], ...]  #: name, and the type's oid
     whole: bool  #: its operations bring the row as it was: its replica identity is FULL
 
 
@@ -110,10 +101,8 @@ def _relation(message: bytes) -> Relation:
     at += 3
     columns = []
     for _ in range(count):
-        of_key = message[at] == 1
         column, at = _text(message, at + 1)
-        type_oid, modifier = _TYPE.unpack_from(message, at)
-        columns.append(LoggedColumn(column, type_oid, modifier, of_key))
+        columns.append((column, _OID.unpack_from(message, at)[0]))
         at += 8
     return Relation(oid, schema, name, tuple(columns), whole)
 

@@ -12,7 +12,6 @@ import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
 from concord.databases.contract.last_entry import LastEntry
-from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Gathered
@@ -40,7 +39,7 @@ class TriggerPublisher(PublishedEnd):
         self._structures = dict[int, str]()
 
     @worded
-    def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Published:
+    def inspect_published(self) -> Published:
         """The tables with their keys; all have their triggers. Raises NotProvisioned or StructureChanged."""
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
@@ -55,10 +54,6 @@ class TriggerPublisher(PublishedEnd):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
         counts = {each.oid: each.interruptions for each in captured if each.interruptions}
         return replace(published, interruptions=counts)
-
-    def logged_structures(self, published: Published) -> LoggedStructures:
-        """Operations do not say with which columns they were captured."""
-        return {}
 
     @property
     def _numbers(self) -> Connection:
@@ -77,7 +72,7 @@ class TriggerPublisher(PublishedEnd):
 
     @worded
     def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
-        how = (self.job.replication.name, level, self._structures, self.access.name, self.job.target.name)
+        how = (self.job.replication.name, level, self._structures, self.access.name)
         kept.refuse_lost(self.connection, *how, last_entry)
 
     @contextmanager
@@ -110,10 +105,8 @@ class TriggerPublisher(PublishedEnd):
 
     @contextmanager
     def begin_anew(self) -> Iterator[Begun]:
-        """An exported snapshot while the context is open. Operations are kept from there on, or from before."""
-        with worded_at(self.access.name):
-            if not kept.is_kept(self.connection, self.job.replication.name, self._structures):
-                self.drop_log()
+        """Operations are kept from an exported snapshot on, which is there while the context is open."""
+        self.drop_log()
         with self._connect() as holding:
             with worded_at(self.access.name):
                 begun = self._begun(holding)

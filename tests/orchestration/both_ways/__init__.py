@@ -1,1 +1,0 @@
-"""Replications both ways through Airflow and at a terminal."""
