@@ -23,6 +23,7 @@ from concord.databases.contract.initialization import (
 from concord.databases.contract.rows import Staged
 from concord.databases.registry import dialect_of_all
 from concord.jobs.initialization import How, InitializationJob, InitializationReport
+from concord.messages.errors import LinkFailed
 from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, Tell, silent, told
 from concord.rules.initialization_rule import Way
@@ -71,10 +72,11 @@ def _pass(
 ) -> Progressed:
     if state.how is How.EQUAL or state.phase == "passed":
         return state
-    table = initialization.open_table(state, progress)
     meter = Meter("initialize", state.table, of=state.total, done=state.looked_at, before=state.looked_at)
-    with told(tell, meter):
-        TablePass(initialization, table, spark, progress, meter, ordinals).run()
+    with initialization.about(state.table):
+        table = initialization.open_table(state, progress)
+        with told(tell, meter):
+            TablePass(initialization, table, spark, progress, meter, ordinals).run()
     _log(table.state, meter)
     return table.state
 
@@ -239,7 +241,10 @@ class TablePass:
 
         self.progress("stage")
         spark, place = self.spark(), way.stage(next(self.ordinals))
-        return decided(spark, way, self.table.state, ranges, rule, place, empty=empty)
+        try:
+            return decided(spark, way, self.table.state, ranges, rule, place, empty=empty)
+        except LinkFailed as error:
+            raise way.explained(ranges, error) from error
 
     def _retry(self) -> None:
         """Rows that were refused, once more and together: what was in their way may have gone since."""

@@ -17,7 +17,9 @@ from concord.tables.manipulation import Texts
 from concord.tables.row_mapping import Mapped, RowMapping, in_the_driver
 from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
 from concord.transactional.decide import Wanted, decide
-from concord.transactional.replicate import never, replicate
+from concord.transactional.going_on import both_going_on, going_on
+from concord.transactional.opening import never
+from concord.transactional.replicate import replicate
 from concord.transactional.upkeep import keep_up, shown
 from spark_jobs.application import Spark
 
@@ -45,14 +47,17 @@ def work(
     tell: Tell,
     asked_to_end: Callable[[], bool] = never,
     spark: Spark | None = None,
+    back: ReplicationJob | None = None,
 ) -> ReplicationReport:
     """One run, logged: in the process of whoever calls. Spark begins with the first rows that need it.
 
-    Raises a ConcordError.
+    With the job of the way `back`, which is at rest, it goes on past conflicts that users have settled by hand. Raises
+    a ConcordError.
     """
     spark_from = job.replication.spark_from
     mapper = in_the_driver if spark is None or spark_from is None else partial(mapped, spark, spark_from)
-    return _logged(job, replicate(job, dialect, progress, tell, asked_to_end, mapper, ask_hook))
+    run = partial(replicate, job, dialect, progress, tell, asked_to_end, mapper, ask_hook)
+    return _logged(job, run() if back is None else going_on(job, back, dialect, run))
 
 
 def mapped(spark: Spark, spark_from: int, mapping: RowMapping, rows: Sequence[Texts]) -> Sequence[Mapped]:
@@ -81,8 +86,10 @@ def work_both_ways(
 def stay_both_ways(
     jobs: Sequence[ReplicationJob], progress: Progress, tell: Tell, asked_to_end: Callable[[], bool]
 ) -> list[ReplicationReport | ConcordError]:
-    """A run of both directions at once, logged; the outcome of each."""
-    outcomes = replicate_both_ways(jobs, dialect, progress, tell, asked_to_end, ask_hook)
+    """A run of both directions at once, logged; the outcome of each. It goes on past conflicts that users have settled
+    by hand."""
+    run = partial(replicate_both_ways, jobs, dialect, progress, tell, asked_to_end, ask_hook)
+    outcomes = both_going_on(jobs, dialect, run)
     for job, outcome in zip(jobs, outcomes, strict=True):
         if isinstance(outcome, ReplicationReport):
             _logged(job, outcome)

@@ -8,6 +8,7 @@ from tests.conftest import PROJECT
 from tests.docs.marks import marks
 
 TEXT = (PROJECT / "docs" / "walk-through.md").read_text()
+COVERAGE = (PROJECT / "docs" / "coverage.md").read_text()
 #: How many items each document has, in the order of their numbers.
 ITEMS = {f"S{document}": count for document, count in enumerate((52, 59, 33, 35, 182))}
 #: Left out on purpose.
@@ -53,6 +54,12 @@ def test_each_boundary_has_its_reason_and_another_way() -> None:
 
 def test_whatever_is_not_there_so_far_is_listed_where_its_row_leads() -> None:
     assert led_to(YET) == set(items([row[1] for row in section("What is not there so far")]))
+
+
+def test_nothing_that_a_test_shows_is_listed_as_not_there() -> None:
+    shown = re.findall(r"^\| (S\d-\d+) \| (?:yes)? *\| `", COVERAGE, re.MULTILINE)
+    assert {"S2-24", "S3-08", "S3-13"} <= set(shown)
+    assert led_to(YET) & set(shown) == set()
 
 
 def test_the_patterns_of_the_documents_are_named() -> None:

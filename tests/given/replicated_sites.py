@@ -14,7 +14,9 @@ from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.tables.replication_set import ReplicatedTable
 from concord.transactional.both_ways import initialize_both_ways, replicate_both_ways
-from concord.transactional.replicate import never, replicate
+from concord.transactional.opening import never
+from concord.transactional.replicate import replicate
+from concord.transmission.steps import unheard
 from concord.values.identifier import parse_table_name
 from spark_jobs.replicate import ask_hook
 from tests.given.at_step import At
@@ -91,9 +93,9 @@ class Replicated:
     def initialize(self, **changed: Any) -> ReplicationReport:
         return self.run(initialize=True, **changed)
 
-    def initialize_both_ways(self, **changed: Any) -> ReplicationReport:
+    def initialize_both_ways(self, at: At | None = None, **changed: Any) -> ReplicationReport:
         jobs = (self.job(initialize=True, **changed), self.job(Direction.REVERSE))
-        return initialize_both_ways(*jobs, dialect)
+        return initialize_both_ways(*jobs, dialect, at or unheard)
 
     def run_both(self) -> tuple[ReplicationReport, ReplicationReport]:
         return self.run(), self.run(direction=Direction.REVERSE)

@@ -12,6 +12,7 @@ from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.log.published import Published
 from concord.databases.postgresql.replication.publisher import Publisher
 from concord.databases.postgresql.replication.subscriber import Subscriber
+from concord.transactional.initialize import nothing
 from tests.given.replicated_sites import Replicated
 
 ACCOUNT = "CREATE TABLE account (id int PRIMARY KEY, owner text, balance numeric NOT NULL DEFAULT 0)"
@@ -35,7 +36,7 @@ class Ends:
     def copy(self, begun: Begun, *, replace: bool = False) -> Filled:
         """The first copy, of the rows that the snapshot shows."""
         copies = self.publisher.copies(self.published, begun.snapshot)
-        return self.subscriber.initialize(copies, begun.level, replace=replace)
+        return self.subscriber.initialize(copies, begun.level, replace=replace, about_to_commit=nothing)
 
     def stage(self, *batches: Gathered) -> None:
         for batch in batches:

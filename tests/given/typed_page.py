@@ -67,7 +67,7 @@ class Page:
     def _type(self, block: str) -> None:
         for command, said in re.findall(r"^\$ (.*)\n((?:[^$].*\n)*)", block, re.MULTILINE):
             _, out, err = self.terminal(*shlex.split(_NUMBER.sub(self.number, command))[3:])
-            self.number = "".join(re.findall(r"entry show \w+ (\d+)", err)) or self.number
+            self.number = "".join(re.findall(r"entry show \w+ (\d+)", err)[:1]) or self.number
             printed = _steady(out + err)
             expected = _steady(said)
             if self.exact:

@@ -6,20 +6,24 @@ from collections.abc import Mapping, Sequence
 
 from tests.mutants.mutant import Mutant
 from tests.mutants.planted.acquisition import ACQUISITION
+from tests.mutants.planted.altered_tables import ALTERED_TABLES
 from tests.mutants.planted.capture import CAPTURE
 from tests.mutants.planted.comparison import COMPARISON
 from tests.mutants.planted.conflict_log import CONFLICT_LOG
 from tests.mutants.planted.constraints import CONSTRAINTS
 from tests.mutants.planted.failing_tables import FAILING_TABLES
+from tests.mutants.planted.held_tables import HELD_TABLES
 from tests.mutants.planted.histories import HISTORIES
 from tests.mutants.planted.hooks import HOOKS
 from tests.mutants.planted.hostile_sites import HOSTILE_SITES
 from tests.mutants.planted.initialization import INITIALIZATION
+from tests.mutants.planted.interrupted_capture import INTERRUPTED_CAPTURE
 from tests.mutants.planted.orchestration import ORCHESTRATION
 from tests.mutants.planted.own_equality import OWN_EQUALITY
 from tests.mutants.planted.queued import QUEUED
 from tests.mutants.planted.replay import REPLAY
 from tests.mutants.planted.replication import REPLICATION
+from tests.mutants.planted.replication_care import REPLICATION_CARE
 from tests.mutants.planted.security import SECURITY
 from tests.mutants.planted.sessions import SESSIONS
 from tests.mutants.planted.silent_differences import SILENT_DIFFERENCES
@@ -57,6 +61,10 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "failing_tables": FAILING_TABLES,
     "hostile_sites": HOSTILE_SITES,
     "silent_differences": SILENT_DIFFERENCES,
+    "replication_care": REPLICATION_CARE,
+    "interrupted_capture": INTERRUPTED_CAPTURE,
+    "held_tables": HELD_TABLES,
+    "altered_tables": ALTERED_TABLES,
 }
 
 

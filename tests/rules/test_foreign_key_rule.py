@@ -50,3 +50,9 @@ def test_a_child_follows_a_parent_that_moved_whatever_is_declared(on_delete: OnD
     for child in (Child(on_delete, PARENT, PARENT), Child(on_delete), Child(on_delete, restored=True)):
         assert remedy(child, Parent.MOVED) is Remedy.FOLLOW
     assert remedy(Child(on_delete, ours=False), Parent.MOVED) is Remedy.RESTORE_PARENT
+
+
+@pytest.mark.parametrize("on_delete", OnDelete)
+def test_a_child_that_no_update_lets_follow_gives_way(on_delete: OnDelete) -> None:
+    assert remedy(Child(on_delete, follows=False), Parent.MOVED) is Remedy.DELETE_CHILD
+    assert remedy(Child(on_delete, follows=False, ours=False), Parent.MOVED) is Remedy.RESTORE_PARENT

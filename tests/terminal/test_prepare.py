@@ -5,19 +5,27 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from concord.configuration.configuration import load
-from concord.databases.contract.logins import APPLIER, LOGINS, READER
+from concord.databases import provisioning
+from concord.databases.contract.logins import APPLIER, LOG_READER, LOGINS, READER
 from concord.databases.postgresql.sites.owner import role
+from concord.databases.registry import dialect
+from concord.jobs.replication import ReplicationJob
+from concord.jobs.site import Credentials, SiteAccess
 from concord.messages.errors import ConfigurationInvalid, ParametersRefused
 from concord.terminal.prepare import Place, next_steps, prepare
+from concord.transactional.replicate import replicate
 from embedded.postgres import Server
 from tests.conftest import Database
+from tests.given.link_job import next_epoch
 
 TABLES = ["public.customers", 'ops."Odd Table"']
 MADE = """
@@ -44,7 +52,7 @@ def two(server: Server, database: Callable[[], Database]) -> Iterator[list[Datab
         with psycopg.connect(each.uri, autocommit=True) as superuser:
             superuser.execute(MADE)
     yield both
-    roles = ["Owner of CRM", *LOGINS, *(f"concord_owner_of_{each.name}" for each in both)]
+    roles = ["Owner of CRM", *LOGINS, LOG_READER, *(f"concord_owner_of_{each.name}" for each in both)]
     for each in both:
         with psycopg.connect(each.uri, autocommit=True) as superuser:
             present = sql.SQL("SELECT rolname FROM pg_roles WHERE rolname = ANY({})").format(roles)
@@ -54,10 +62,12 @@ def two(server: Server, database: Callable[[], Database]) -> Iterator[list[Datab
         superuser.execute(sql.SQL("DROP ROLE {}").format(sql.SQL(", ").join(made)))
 
 
-def prepared(folder: Path, server: Server, databases: list[Database], certificate: str | None = None) -> None:
+def prepared(folder: Path, server: Server, databases: list[Database], *, publishes: bool = False) -> None:
     names = zip(("london", "capetown"), databases, strict=True)
-    places = [Place.parse(f"{site}={server.host}:{server.port}/{each.name}") for site, each in names]
-    prepare(folder, places, TABLES, certificate)
+    london, capetown = (
+        Place.parse(f"{site}={server.host}:{server.port}/{each.name}") for site, each in names
+    )
+    prepare(folder, [replace(london, publishes=publishes), capetown], TABLES, None)
 
 
 def connections(folder: Path) -> dict[str, dict[str, str]]:
@@ -102,6 +112,22 @@ def test_what_it_writes_is_a_valid_configuration_and_the_next_steps_name_it(fold
     steps = list(next_steps(folder, places))
     assert steps[1] == f"psql -h ::1 -p 5433 -U postgres -d crm -f {folder}/capetown.sql"
     assert "python -m concord initialize london_capetown" in steps
+
+
+def test_a_replication_has_its_own_section_and_a_login_that_reads_the_publishers_log(folder: Path) -> None:
+    london, capetown = Place.parse("london=db.one/crm"), Place.parse("capetown=db.two/crm")
+    places = [replace(london, publishes=True), capetown]
+    prepare(folder, places, TABLES, None)
+    made = load(folder / "concord.yaml")
+    replication = made.replication("london_to_capetown")
+    assert (replication.publisher, replication.subscriber) == ("london", "capetown")
+    assert [each.name for each in replication.tables] == ["public.customers", "ops.Odd Table"]
+    assert (made.synchronizations, made.sites["london"].log_reader) == ({}, "london_log_reader")
+    assert [name for name in connections(folder) if "LOG" in name] == ["LONDON_LOG_READER"]
+    assert " LOGIN REPLICATION " not in (folder / "capetown.sql").read_text()
+    initialize, run = list(next_steps(folder, places))[-2:]
+    assert initialize == "python -m concord replicate london_to_capetown --initialize"
+    assert run == "python -m concord replicate london_to_capetown"
 
 
 def test_a_second_preparation_would_lose_the_passwords_and_is_refused(folder: Path) -> None:
@@ -214,3 +240,55 @@ def test_a_function_in_the_schema_public_does_not_stand_in_for_postgresqls_in_a_
         with pytest.raises(psycopg.errors.RaiseException, match=f"as {server.superuser}"):
             superuser.execute(f"SELECT {asked.format(server.superuser)}".encode())
     run_script(folder, "london", two[0])
+
+
+def test_a_replication_runs_with_nothing_but_what_was_prepared(
+    folder: Path, server: Server, two: list[Database]
+) -> None:
+    prepared(folder, server, two, publishes=True)
+    for site, each in (("london", two[0]), ("capetown", two[1]), ("london", two[0])):
+        run_script(folder, site, each)
+    given = {name.lower(): each for name, each in connections(folder).items()}
+
+    def login(connection: str) -> Credentials:
+        names = {
+            "host": "host",
+            "port": "port",
+            "schema": "database",
+            "login": "user",
+            "password": "password",
+        }
+        return Credentials.model_validate({ours: given[connection][theirs] for theirs, ours in names.items()})
+
+    def access(site: str) -> SiteAccess:
+        return SiteAccess(name=site, reader=login(f"{site}_reader"), applier=login(f"{site}_applier"))
+
+    replication = load(folder / "concord.yaml").replication("london_to_capetown")
+    both = {"reader": READER, "applier": APPLIER, "tables": (), "replications": (replication,)}
+    logs = {"london": LOG_READER, "capetown": ""}
+    sites = [
+        provisioning.Installation(site=site, installer=login(site), log_reader=reads, **both)
+        for site, reads in logs.items()
+    ]
+    provisioning.provision(sites)
+    assert provisioning.check(sites) == []
+    job = ReplicationJob(
+        replication=replication,
+        transmission=uuid4().hex,
+        epoch=next_epoch(),
+        source=access("london"),
+        target=access("capetown"),
+        log_reader=login("london_log_reader"),
+    )
+    with psycopg.connect(two[0].uri, autocommit=True) as users:
+        try:
+            replicate(job.model_copy(update={"initialize": True}), dialect)
+            users.execute("INSERT INTO public.customers VALUES (1)")
+            assert replicate(job, dialect).entries == 1
+        finally:
+            users.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                " WHERE database = current_database()"
+            )
+    with psycopg.connect(two[1].uri) as readers:
+        assert readers.execute("SELECT id FROM public.customers").fetchall() == [(1,)]

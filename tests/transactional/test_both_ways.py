@@ -240,6 +240,26 @@ def test_a_child_finds_its_parent_by_the_foreign_keys_own_operator(replicated: M
             sites.run(direction=direction)
 
 
+def test_a_row_from_before_a_key_that_is_not_valid_is_no_conflict(replicated: Make) -> None:
+    """PostgreSQL lets users edit it. Each edit stopped the replication, as if somebody had deleted the parent."""
+    tables = (
+        "CREATE TABLE part (id int PRIMARY KEY)",
+        "CREATE TABLE stock (id int PRIMARY KEY, part int, note text)",
+    )
+    sites = replicated(tables, "public.part", "public.stock", updates="both")
+    sites.london.run("INSERT INTO part VALUES (1)", "INSERT INTO stock VALUES (1, 99)")
+    sites.initialize_both_ways()
+    for site in sites.sites:
+        site.run("ALTER TABLE stock ADD FOREIGN KEY (part) REFERENCES part NOT VALID")
+    sites.london.run("BEGIN; UPDATE stock SET note = 'edited'; INSERT INTO stock VALUES (2, 1); COMMIT")
+    sites.run_both()
+    assert sites.are_equal()
+    sites.london.run("UPDATE stock SET part = 1 WHERE id = 1")
+    sites.capetown.run("DELETE FROM stock WHERE id = 2", "DELETE FROM part")
+    with pytest.raises(EntryConflict, match="a parent that the other site has deleted"):
+        sites.run()
+
+
 def test_what_users_of_both_sites_did_alike_is_no_conflict(sites: Replicated) -> None:
     for site in sites.sites:
         site.run(

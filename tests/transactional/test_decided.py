@@ -1,17 +1,15 @@
 """A conflict of both sites' users, which a person decides: one site's rows stand (S2-21, S2-24 to S2-26)."""
 
-import re
 from collections.abc import Callable
 
 import pytest
 
-from concord.databases.registry import dialect
 from concord.jobs.link import Direction
-from concord.messages.errors import EntryConflict, ParametersRefused
-from concord.transactional.decide import Wanted, decide
+from concord.messages.errors import ParametersRefused
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.at_step import At
+from tests.given.contests import OTHER, decided, settled, stopped_at
 from tests.given.fixtures import site_on
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated
@@ -19,7 +17,6 @@ from tests.given.site import Rows
 
 PARTS = ("CREATE TABLE part (id int PRIMARY KEY, name text, price numeric, code text UNIQUE)",)
 TABLE = "public.part"
-OTHER = {Direction.FORWARD: Direction.REVERSE, Direction.REVERSE: Direction.FORWARD}
 
 
 class Killed(BaseException):
@@ -32,27 +29,6 @@ def sites(replicated: Make) -> Replicated:
     made.london.run("INSERT INTO part SELECT n, 'part ' || n, n FROM generate_series(1, 20) n")
     made.initialize_both_ways()
     return made
-
-
-def stopped_at(sites: Replicated, direction: Direction) -> int:
-    """The number of the entry at which this direction stops."""
-    with pytest.raises(EntryConflict) as refused:
-        sites.run(direction=direction)
-    return int(re.findall(r"entry (\d+),", refused.value.message)[0])
-
-
-def decided(sites: Replicated, number: int, winner: str, direction: Direction, at: At | None = None) -> int:
-    jobs = (sites.job(direction), sites.job(OTHER[direction]))
-    epoch = max(job.epoch for job in jobs)
-    same = [job.model_copy(update={"epoch": epoch}) for job in jobs]
-    return decide(*same, dialect, Wanted(number, winner, "a person"), at or (lambda step: None))
-
-
-def settled(sites: Replicated) -> None:
-    """Both directions go on, nothing is left to do, and no row differs."""
-    sites.run_both()
-    assert [each.entries for each in sites.run_both()] == [0, 0]
-    assert sites.are_equal()
 
 
 CONTESTS = {
@@ -93,7 +69,8 @@ def test_the_winners_rows_stand_at_both_sites_and_the_losers_in_the_conflict_log
     won, lost = (sites.london, sites.capetown) if winner == "london" else (sites.capetown, sites.london)
     contested = "SELECT * FROM part WHERE id IN (5, 30) ORDER BY id"
     stands, given = won.rows(contested), lost.rows(contested)
-    assert decided(sites, number, winner, direction) >= 1
+    gave_way = decided(sites, number, winner, direction)
+    assert bool(gave_way) == (contest != "two keys"), "of two keys for one row both rows stand"
     assert lost.rows(contested) == stands
     for site in sites.sites:
         site.run(f"UPDATE part SET price = price + 1 WHERE id = {3 if site is won else 4}")
@@ -104,7 +81,7 @@ def test_the_winners_rows_stand_at_both_sites_and_the_losers_in_the_conflict_log
 
 def _kept(log: list[dict[str, object]], given: Rows, stands: Rows, winner: str) -> None:
     told = {(each["resolver"], each["winner_site"]) for each in log}
-    assert told == {("person", winner)}
+    assert told <= {("person", winner)}
     losers = [each["loser_row"] for each in log]
     for row in given:
         if row not in stands:

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from concord.databases.postgresql.entries import from_log
-from concord.messages.errors import ConcordError
+from concord.jobs.link import Direction
+from concord.messages.errors import ConcordError, SitesDiffer, SubscriberInvalid
 from embedded.postgres import Server
 from tests.given.at_step import At
 from tests.given.killed_process import killed_at
@@ -64,6 +65,80 @@ def test_a_killed_initialization_leaves_nothing_and_is_repeated(
     write(sites, 5)
     sites.run()
     replayed_once(sites, 5)
+
+
+@pytest.mark.parametrize("capture", ["log", "triggers"])
+@pytest.mark.parametrize("step", ["slot", "copy", "confirm"])
+def test_a_killed_copy_of_a_replication_that_runs_leaves_it_to_go_on(
+    replicated: Callable[..., Replicated], step: str, capture: str
+) -> None:
+    """Before its commit nothing has changed, and after it the copy stands; each entry is replayed once."""
+    sites = replicated(JOURNAL, "public.journal", capture=capture)
+    sites.initialize()
+    write(sites, 3)
+    sites.run()
+    write(sites, 2)
+    assert killed_at(step, partial(sites.run, initialize=True, replace=True))
+    write(sites, 4)
+    assert sites.run().entries == (4 if step == "confirm" else 6)
+    assert sites.are_equal()
+    sites.initialize(replace=True)
+    write(sites, 1)
+    assert sites.run().entries == 1
+    assert sites.are_equal()
+
+
+@pytest.mark.parametrize("capture", ["log", "triggers"])
+def test_a_refused_copy_of_a_replication_that_runs_leaves_it_to_go_on(
+    replicated: Callable[..., Replicated], capture: str
+) -> None:
+    sites = replicated(JOURNAL, "public.journal", capture=capture)
+    sites.initialize()
+    write(sites, 3)
+    sites.run()
+    with pytest.raises(SitesDiffer):
+        sites.initialize()
+    write(sites, 2)
+    assert sites.run().entries == 2
+    assert sites.are_equal()
+
+
+BOTH = [
+    ("slot", 1, {"updates": "both"}),
+    ("copy", 1, {"updates": "both"}),
+    ("copy", 1, {"updates": "queued"}),
+]
+
+
+@pytest.mark.parametrize(("step", "occurrence", "settings"), BOTH)
+def test_a_killed_copy_leaves_both_directions_to_go_on(
+    replicated: Callable[..., Replicated], step: str, occurrence: int, settings: dict[str, str]
+) -> None:
+    sites = replicated(JOURNAL, "public.journal", **settings)
+    sites.initialize_both_ways()
+    write(sites, 2)
+    sites.capetown.run("INSERT INTO journal VALUES (100, 'Cape Town')")
+    assert killed_at(step, partial(sites.initialize_both_ways, replace=True), occurrence)
+    assert [each.entries for each in sites.run_both()] == [2, 1]
+    assert sites.are_equal()
+
+
+def test_a_way_back_whose_log_tells_of_rows_that_the_copy_replaced_refuses_to_run(
+    replicated: Callable[..., Replicated],
+) -> None:
+    """Killed between the two commits: replayed, that log would give London what Cape Town no longer has."""
+    sites = replicated(JOURNAL, "public.journal", updates="both")
+    sites.initialize_both_ways()
+    write(sites, 2)
+    sites.capetown.run("INSERT INTO journal VALUES (100, 'Cape Town')")
+    assert killed_at("confirm", partial(sites.initialize_both_ways, replace=True))
+    assert sites.run().entries == 0
+    with pytest.raises(SubscriberInvalid, match="it was being initialized"):
+        sites.run(direction=Direction.REVERSE)
+    sites.initialize_both_ways(replace=True)
+    sites.capetown.run("INSERT INTO journal VALUES (101, 'Cape Town')")
+    assert [each.entries for each in sites.run_both()] == [0, 1]
+    assert sites.are_equal()
 
 
 @pytest.fixture(scope="module")

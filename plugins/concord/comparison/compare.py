@@ -21,7 +21,7 @@ from concord.databases.contract.compared_site import Horizon
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
 from concord.jobs.comparison import CompareJob, CompareReport, Difference, Kind, Repair, TableComparison
-from concord.messages.errors import ParametersRefused, StructureChanged
+from concord.messages.errors import LinkFailed, ParametersRefused, StructureChanged
 from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, Tell, counted, of_tables, silent
 from concord.rules.repair_rule import Remedy, Rule
@@ -75,7 +75,8 @@ class _Comparison:
     differences: list[Difference] = field(default_factory=list)
     compared: dict[str, Differences] = field(default_factory=dict)
     horizons: dict[str, tuple[Horizon, Horizon]] = field(default_factory=dict)
-    altered: dict[str, str] = field(default_factory=dict)  #: tables that were altered while they were read
+    #: Tables that were altered while they were read, or could not be read, each with the reason.
+    unread: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> CompareReport:
         tables = chosen(self.job.link.tables, self.job.link.chosen)
@@ -83,8 +84,13 @@ class _Comparison:
             _refuse_marked(tables)
         try:
             for table in self.sites.link.shapes:
-                with worded(table):
-                    self._compare(table)
+                try:
+                    with worded(table):
+                        self._compare(table)
+                except (StructureChanged, LinkFailed) as error:
+                    if error.facts.get("table") != table:
+                        raise
+                    self._leave_out(table, {table: error.message})
             if self.job.repair is Repair.APPLY:
                 meter = Meter(
                     "repair",
@@ -104,7 +110,7 @@ class _Comparison:
             target=link.target.name,
             repair=self.job.repair,
             tables=tuple(self.tables),
-            stopped={**self.sites.link.stopped, **self.altered},
+            stopped={**self.sites.link.stopped, **self.unread},
             differences=tuple(self.differences),
             seconds=self.steps.seconds,
         )
@@ -141,10 +147,11 @@ class _Comparison:
 
         Raises StructureChanged for the only table.
         """
-        self.altered |= reasons
-        self.compared.pop(table).forget()
-        if len(self.sites.link.shapes) == len(self.altered):
-            raise StructureChanged("; ".join(self.altered.values()))
+        self.unread |= reasons
+        if compared := self.compared.pop(table, None):
+            compared.forget()
+        if len(self.sites.link.shapes) == len(self.unread):
+            raise StructureChanged("; ".join(self.unread.values()))
 
     def _horizons(self, table: str) -> tuple[Horizon, Horizon]:
         """How much has left each site, as the other one knows it in its own cut."""

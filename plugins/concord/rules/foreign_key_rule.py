@@ -48,6 +48,7 @@ class Child:
     gives_up: tuple[str, ...] = ()  #: the fewest columns that end the reference; empty where none may be NULL
     ours: bool = True  #: the child may be changed by this link: it is of the replication set, wholly shared
     restored: bool = False  #: brought back in this very transaction, because others refer to it
+    follows: bool = True  #: an update can set the columns that refer
 
 
 def remedy(child: Child, parent: Parent) -> Remedy:
@@ -65,9 +66,9 @@ def remedy(child: Child, parent: Parent) -> Remedy:
         return _without_parent(child)
     if parent is Parent.WAITS:
         return Remedy.REFUSE
-    if parent is Parent.MOVED:
-        return Remedy.FOLLOW if child.ours else Remedy.RESTORE_PARENT
-    if parent is Parent.MISSING or child.restored or not child.ours:
+    if parent is Parent.MOVED and child.ours:
+        return Remedy.FOLLOW if child.follows else _without_parent(child)
+    if parent in (Parent.MISSING, Parent.MOVED) or child.restored or not child.ours:
         return Remedy.RESTORE_PARENT
     return _declared(child)
 

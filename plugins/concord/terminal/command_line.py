@@ -210,6 +210,11 @@ def _add_prepare(commands: Commands) -> None:
         metavar="FILE",
         help="of the authority that signed the servers' certificates, or: system",
     )
+    prepare.add_argument(
+        "--replication",
+        action="store_true",
+        help="the second site replays the transactions of the first one, in place of a synchronization",
+    )
 
 
 def _add_waiting(commands: Commands) -> None:

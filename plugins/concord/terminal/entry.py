@@ -10,6 +10,7 @@ from typing import Any
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
 from concord.jobs.replication import Aside, SetAside
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.how_many import how_many
 from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
@@ -17,7 +18,7 @@ from concord.orchestration.tasks import replication_run
 from concord.orchestration.tasks.entry_decision import decide
 from concord.orchestration.tasks.replication_now import replicated
 from concord.terminal.pace_shown import shown
-from concord.terminal.replicate import said
+from concord.terminal.replicate import show_outcomes
 from concord.terminal.shown import Columns, notice, say, show
 from concord.transactional.decide import Wanted
 
@@ -39,10 +40,11 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     with shown() as tell:
         owner = owners.of_command(who)
         ways = [Direction(asked.direction)]
-        [(way, report)] = replicated(repository(), configuration, asked.name, owner, tell, ways, aside)
-    say(said(configuration, asked.name, way, report))
-    if report.set_aside:
-        left = how_many(report.set_aside, "operation")
+        outcomes = replicated(repository(), configuration, asked.name, owner, tell, ways, aside)
+    show_outcomes(configuration, asked.name, outcomes)
+    [(_, outcome)] = outcomes
+    if isinstance(outcome, ReplicationReport) and outcome.set_aside:
+        left = how_many(outcome.set_aside, "operation")
         notice(
             f"{left} of entry {asked.number} will never be replayed, and stand in concord.skipped of the subscriber."
             f" Its tables differ until `python -m concord replicate {asked.name} --initialize --replace`"
@@ -54,16 +56,15 @@ def _apply(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Then both directions run: the other one had stopped at the same rows."""
     who, engine = getpass.getuser(), repository()
     owner = owners.of_command(who)
-    wanted = Wanted(asked.number, asked.winner, who)
+    wanted = Wanted(asked.number, asked.winner, who, tuple(asked.operation or ()))
     lost = decide(engine, configuration, asked.name, Direction(asked.direction), wanted, owner)
     say(
         f"{asked.name}: of entry {asked.number} the rows of {asked.winner} stand; {how_many(lost, 'row')} of the other"
         " site gave way: `conflicts list`"
     )
     with shown() as tell:
-        reports = replicated(engine, configuration, asked.name, owner, tell, list(Direction))
-    for each in reports:
-        say(said(configuration, asked.name, *each))
+        outcomes = replicated(engine, configuration, asked.name, owner, tell, list(Direction))
+    show_outcomes(configuration, asked.name, outcomes)
     return 0
 
 

@@ -11,12 +11,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from concord.configuration.configuration import load
-from concord.databases.contract.logins import APPLIER, INSTALLER, LOGINS, READER, Wanted
+from concord.databases.contract.logins import APPLIER, INSTALLER, LOG_READER, LOGINS, READER, Wanted
 from concord.databases.registry import dialect
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
@@ -25,7 +25,7 @@ from concord.values.identifier import TableName, parse_table_name
 
 CONFIGURATION, ENVIRONMENT, CONNECTIONS = "concord.yaml", "environment", "connections.json"
 #: The name of each login's connection after its site.
-_SUFFIXES = {INSTALLER: "", READER: "_reader", APPLIER: "_applier"}
+_SUFFIXES = {INSTALLER: "", READER: "_reader", APPLIER: "_applier", LOG_READER: "_log_reader"}
 #: Whose ports, connections and programs the folder speaks of.
 _DIALECT = "postgresql"
 _PLACE = "write it as london=db.london.example:5432/crm"
@@ -39,6 +39,11 @@ class Place:
     host: str
     port: int
     database: str
+    publishes: bool = False  #: the other site replays its transactions
+
+    @property
+    def logins(self) -> tuple[str, ...]:
+        return (*LOGINS, LOG_READER) if self.publishes else LOGINS
 
     @classmethod
     def parse(cls, text: str) -> Place:
@@ -56,7 +61,8 @@ class Place:
 
 def run(asked: argparse.Namespace) -> int:
     """Write the folder and say what to type next. Raises a ConcordError."""
-    places = [Place.parse(text) for text in asked.sites]
+    first, *others = [Place.parse(text) for text in asked.sites]
+    places = [replace(first, publishes=asked.replication), *others]
     prepare(asked.folder, places, asked.tables, asked.root_certificate)
     holds = ", ".join(_names(places))
     if clone() is not None:  # an installed Concord has an Airflow already, beside it
@@ -77,7 +83,9 @@ def prepare(folder: Path, places: Sequence[Place], tables: Sequence[str], certif
     configuration = _configuration(places, tables)
     _check(configuration)
     passwords = {
-        (place.host, place.port, login): secrets.token_urlsafe(24) for place in places for login in LOGINS
+        (place.host, place.port, login): secrets.token_urlsafe(24)
+        for place in places
+        for login in place.logins
     }
     named = [parse_table_name(table) for table in tables]
     texts = {
@@ -101,25 +109,36 @@ def _names(places: Sequence[Place]) -> list[str]:
 
 
 def _configuration(places: Sequence[Place], tables: Sequence[str]) -> str:
-    sites = "".join(
-        f"  {each.site}: {{connection: {each.site}, reader: {each.site}_reader, applier: {each.site}_applier}}\n"
-        for each in places
-    )
+    sites = "".join(map(_site, places))
     listed = "".join(f"      - table: {json.dumps(table, ensure_ascii=False)}\n" for table in tables)
-    source, target = (place.site for place in places)
+    kind, *parts = (
+        ("replications", "publisher", "subscriber")
+        if places[0].publishes
+        else ("synchronizations", "source", "target")
+    )
+    ends = "".join(f"    {part}: {place.site}\n" for part, place in zip(parts, places, strict=True))
     return f"""\
 # What is kept equal, and how: docs/configuration.md. Check it with: python -m concord check-config
 sites:
 {sites}replication_sets:
   shared:
     tables:
-{listed}synchronizations:
-  {source}_{target}:
+{listed}{kind}:
+  {_name(places)}:
     replication_set: shared
-    source: {source}
-    target: {target}
-    schedule: "*/5 * * * *"
+{ends}    schedule: "*/5 * * * *"
 """
+
+
+def _site(place: Place) -> str:
+    site = place.site
+    log_reader = f", log_reader: {site}_log_reader" if place.publishes else ""
+    return f"  {site}: {{connection: {site}, reader: {site}_reader, applier: {site}_applier{log_reader}}}\n"
+
+
+def _name(places: Sequence[Place]) -> str:
+    """Of the synchronization or the replication."""
+    return ("_to_" if places[0].publishes else "_").join(place.site for place in places)
 
 
 def _check(configuration: str) -> None:
@@ -130,8 +149,9 @@ def _check(configuration: str) -> None:
 
 
 def _script(place: Place, tables: Sequence[TableName], passwords: Passwords) -> str:
-    ours = {login: passwords[place.host, place.port, login] for login in LOGINS}
-    head = f"-- Three logins for site {place.site}: a superuser of its database {place.database} runs this once.\n"
+    ours = {login: passwords[place.host, place.port, login] for login in place.logins}
+    many = "Four" if place.publishes else "Three"
+    head = f"-- {many} logins for site {place.site}: a superuser of its database {place.database} runs this once.\n"
     return head + dialect(_DIALECT).logins(Wanted(place.database, tables, ours))
 
 
@@ -180,13 +200,13 @@ def _make_airflow(folder: Path) -> None:
 def _connections(
     places: Sequence[Place], passwords: Passwords, certificate: str | None
 ) -> dict[str, dict[str, object]]:
-    """By their ids: three of each site, and Spark's."""
+    """By their ids: one of each login at each site, and Spark's."""
     sites = {
-        f"{place.site}{suffix}": _connection(
+        f"{place.site}{_SUFFIXES[login]}": _connection(
             place, login, passwords[place.host, place.port, login], certificate
         )
         for place in places
-        for login, suffix in _SUFFIXES.items()
+        for login in place.logins
     }
     return {**sites, "spark_default": {"conn_type": "spark", "host": "local[2]"}}
 
@@ -218,7 +238,11 @@ def next_steps(folder: Path, places: Sequence[Place]) -> Iterator[str]:
         yield f"install -D {configuration} ${{AIRFLOW_HOME:-~/airflow}}/config/{CONFIGURATION}"
     else:
         yield f". {shlex.quote(str(folder / ENVIRONMENT))}"
-    name = "_".join(place.site for place in places)
+    name = _name(places)
     yield "python -m concord provision"
-    yield f"python -m concord initialize {name}"
-    yield f"python -m concord synchronize {name}"
+    if places[0].publishes:
+        yield f"python -m concord replicate {name} --initialize"
+        yield f"python -m concord replicate {name}"
+    else:
+        yield f"python -m concord initialize {name}"
+        yield f"python -m concord synchronize {name}"

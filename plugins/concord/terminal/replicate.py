@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import getpass
+from collections.abc import Sequence
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
 from concord.jobs.replication_report import EFFECTS, QUARANTINED, ReplicationReport
-from concord.messages.errors import ParametersRefused
+from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.how_many import how_many
+from concord.messages.several_errors import as_one
 from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import replication_run
@@ -29,14 +31,16 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         if asked.initialize:
             wanted = InitializeReplicationParameters(replace=asked.replace)
             report = replication_run.initialize(engine, configuration, asked.name, wanted, owner, tell)
-            lines = [_initialized(asked.name, report)]
         else:
             known_name(asked.name, configuration.replications, "replication")
             ways = configuration.replications[asked.name].ways
-            reports = replicated(engine, configuration, asked.name, owner, tell, ways)
-            lines = [said(configuration, asked.name, *each) for each in reports]
-    for line in lines:
-        say(line)
+            outcomes = replicated(engine, configuration, asked.name, owner, tell, ways)
+    if asked.initialize:
+        say(_initialized(asked.name, report))
+    else:
+        show_outcomes(configuration, asked.name, outcomes)
+        if configuration.replications[asked.name].stays:  # whoever configured that may wait for more
+            say(_ended(asked.name))
     return 0
 
 
@@ -45,8 +49,27 @@ def _initialized(name: str, report: ReplicationReport) -> str:
     return f"{name}: initialized: {copied} of {how_many(len(report.tables), 'table')}."
 
 
-def said(configuration: Configuration, name: str, direction: Direction, report: ReplicationReport) -> str:
-    """The outcome of one direction."""
+def _ended(name: str) -> str:
+    return (
+        f"{name}: this run has ended with the log. Runs that stay are started by Airflow: unpause the DAG"
+        f" replicate__{name}, or repeat the command."
+    )
+
+
+def show_outcomes(
+    configuration: Configuration,
+    name: str,
+    outcomes: Sequence[tuple[Direction, ReplicationReport | ConcordError]],
+) -> None:
+    """Print the outcome of each direction. Raises a ConcordError with the sentences of those that stopped."""
+    for way, outcome in outcomes:
+        if isinstance(outcome, ReplicationReport):
+            say(_said(configuration, name, way, outcome))
+    if stopped := as_one([each for _, each in outcomes if isinstance(each, ConcordError)]):
+        raise stopped
+
+
+def _said(configuration: Configuration, name: str, direction: Direction, report: ReplicationReport) -> str:
     way = " to ".join(configuration.replication(name).ends(direction))
     if configuration.replications[name].both_ways:
         name = f"{name}, {way}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def add_replicate(commands: Commands) -> None:
     """`replicate`."""
     replicate = command(
-        commands, "replicate", help="replay what a publisher has committed, at its subscriber"
+        commands, "replicate", help="replay what a publisher has committed by now, at its subscriber"
     )
     replicate.add_argument("name", help="of the replication, as in the configuration")
     replicate.add_argument(
@@ -63,5 +63,13 @@ def add_entry(commands: Commands) -> None:
             help="reverse: of the subscriber, where both sites write",
         )
     apply.add_argument("--winner", required=True, help="the site whose rows stand")
+    apply.add_argument(
+        "--operation",
+        type=int,
+        action="append",
+        metavar="N",
+        help="the row of this operation alone, as `entry show` counts them; may be repeated. Without it: all rows that"
+        " both sites have changed",
+    )
     for each in (skip, quarantine):
         each.add_argument("--reason", required=True, help="is kept beside the operations")

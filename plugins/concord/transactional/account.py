@@ -15,8 +15,9 @@ from concord.transactional.overlap import Carried
 class Account:
     """The work of a run so far."""
 
-    level_from: int
-    level_to: int
+    level_from: int = 0
+    level_to: int = 0
+    begun: bool = False
     entries: int = 0
     largest: int = 0
     bytes: int = 0
@@ -29,6 +30,13 @@ class Account:
     clock: tuple[datetime, float] | None = None
     lag: float | None = None  #: seconds from an entry's commit to its replay, of the one that waited longest
     effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def begin(self, level: int, run_for: float) -> None:
+        """The log is read after the level; again after each place at which a table was altered."""
+        self.level_to = level
+        if not self.begun:
+            self.begun, self.level_from, self.newest = True, level, monotonic()
+            self.until = self.newest + run_for
 
     def add(self, carried: Carried) -> None:
         """A batch is staged, and replayed as far as entries have ended with it."""

@@ -13,8 +13,13 @@ from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Tell, silent
 from concord.rules.hook_function import AsksHook
-from concord.transactional.replicate import never, opened, replicate
+from concord.transactional.initialize import initialized
+from concord.transactional.opening import never, opened
+from concord.transactional.replicate import replicate
 from concord.transmission.steps import Steps, unheard
+
+#: Why the way back is not valid while the copy is committed.
+_HALF_DONE = "being initialized when that was interrupted"
 
 
 def initialize_both_ways(
@@ -26,13 +31,17 @@ def initialize_both_ways(
 ) -> ReplicationReport:
     """The subscriber's log is kept from before the copy on, so that nothing its users do afterwards is missed.
 
-    Killed before its end, the reverse direction refuses to run until it is done again. Raises a ConcordError.
+    Killed before the copy is committed, it leaves both directions as they were. Killed between this and its end, the
+    reverse direction refuses to run until it is done again: the copy has replaced rows of its log. Raises a
+    ConcordError.
     """
-    with opened(reverse, databases, Steps(progress, tell)) as back:
-        with back.steps.step("slot"), back.publisher.begin_anew():
+    steps = Steps(progress, tell)
+    with opened(reverse, databases, steps) as back, opened(forward, databases, steps) as there:
+        with steps.step("slot"), back.publisher.begin_anew():
             pass
-        report = replicate(forward, databases, progress, tell)
-        back.subscriber.begin_at(report.own_level)
+        report = initialized(there, lambda: back.subscriber.invalidate(_HALF_DONE))
+        with steps.step("begin back"):
+            back.subscriber.begin_at(report.own_level)
     return report
 
 
@@ -46,16 +55,14 @@ def replicate_both_ways(
 ) -> list[ReplicationReport | ConcordError]:
     """Each direction in a thread of its own, for as long as its job says; the outcome of each.
 
-    They end together: one that stops at a transaction asks the other to end after its batch in hand.
+    They end together. Where one stops at a transaction, the other reads its log to the end, and stays no longer.
     """
     one_has_ended = Event()
 
-    def ends() -> bool:
-        return one_has_ended.is_set() or asked_to_end()
-
     def work(job: ReplicationJob) -> ReplicationReport | ConcordError:
+        how = (progress, tell, asked_to_end)
         try:
-            return replicate(job, databases, progress, tell, ends, ask_hook=ask_hook)
+            return replicate(job, databases, *how, ask_hook=ask_hook, leaves=one_has_ended.is_set)
         except ConcordError as error:
             return error
         finally:

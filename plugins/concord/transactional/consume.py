@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 from concord.databases.contract.consumed import ConsumedTable, Operation
 from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.logged_structures import LogAltered, LoggedStructures
 from concord.databases.contract.replication_ends import PublisherEnd
 from concord.jobs.replication import ReplicationJob
 from concord.messages.errors import HistoryLost, ParametersRefused
+from concord.transactional.opening import along_the_log
 
 Databases = Callable[[str], Dialect]
 
@@ -40,6 +42,7 @@ def begin(job: ReplicationJob, databases: Databases, *, anew: bool) -> int:
             raise ParametersRefused(
                 f"{_name(job)} has begun already; to begin anew leaves out what it has not read"
             )
+        publisher.drop_log()
         with publisher.begin_anew() as begun:
             return begun.level
 
@@ -51,12 +54,18 @@ def read(job: ReplicationJob, databases: Databases, after: int | None, most: int
     begins there.
     """
     with _publisher(job, databases) as publisher:
-        published = publisher.inspect_published()
+        publisher.inspect_published()
         since = _confirmed(job, publisher) if after is None else after
         _refuse_lost(job, publisher, since)
-        level, end = since, publisher.end_of_log().number
-        operations: list[Operation] = []
-        with closing(publisher.entries(since, published, end)) as entries:
+        end = publisher.end_of_log().number
+        return along_the_log(lambda logged: _consumed(publisher, logged, since, end, most))
+
+
+def _consumed(publisher: PublisherEnd, logged: LoggedStructures, since: int, end: int, most: int) -> Consumed:
+    """One that ends where the log goes on with other columns has all before."""
+    published, level, operations = publisher.inspect_published(logged), since, list[Operation]()
+    with closing(publisher.entries(since, published, end)) as entries:
+        try:
             for each in entries:
                 operations += each.operations
                 level = each.level
@@ -64,7 +73,10 @@ def read(job: ReplicationJob, databases: Databases, after: int | None, most: int
                     break
             else:
                 level = max(level, end)
-        return Consumed(since, level, operations, publisher.consumed_tables(published))
+        except LogAltered:
+            if level == since:
+                raise
+    return Consumed(since, level, operations, publisher.consumed_tables(published))
 
 
 def confirm(job: ReplicationJob, databases: Databases, level: int) -> None:

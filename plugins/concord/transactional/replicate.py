@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime
 from time import monotonic
-from typing import Any
 
 from concord.databases.contract.dialect import Dialect
 from concord.databases.contract.ends import Progress
-from concord.databases.contract.replication_ends import Batch, LogStream, PublisherEnd, SubscriberEnd
+from concord.databases.contract.logged_structures import LogAltered, LoggedStructures
+from concord.databases.contract.replication_ends import Batch, LogStream
 from concord.jobs.replication import CALLS, ReplicationJob
 from concord.jobs.replication_report import ReplicationReport, replayed
-from concord.messages.errors import ConcordError, ParametersRefused
-from concord.messages.pace import Meter, Tell, silent
+from concord.messages.errors import ParametersRefused
+from concord.messages.pace import Tell, silent
 from concord.rules.hook_function import AsksHook
 from concord.tables.row_mapping import Mapper, in_the_driver
 from concord.transactional import validity
 from concord.transactional.account import Account
-from concord.transactional.overlap import Carried, Overlap
-from concord.transactional.pacer import Pacer
+from concord.transactional.initialize import initialized
+from concord.transactional.opening import Replication, along_the_log, never, opened
+from concord.transactional.overlap import Carried
 from concord.transmission.steps import Steps, unheard
 
 #: Seconds between two confirmations of a run that lingers: each may make the publisher write its slot.
@@ -30,26 +29,7 @@ _CONFIRMS = 1.0
 _SETTLES = 10.0
 
 
-@dataclass(frozen=True)
-class Replication:
-    """Both ends of a run, open and looked at."""
-
-    job: ReplicationJob
-    publisher: PublisherEnd
-    subscriber: SubscriberEnd
-    published: Any
-    steps: Steps
-    asked_to_end: Callable[[], bool]
-    overlap: Overlap
-    pacer: Pacer | None = None
-
-
-def never() -> bool:
-    """Nobody asks a run to end before its time."""
-    return False
-
-
-def replicate(
+def replicate(  # noqa: PLR0913 - both ends, who is told, who ends it, and who maps
     job: ReplicationJob,
     databases: Callable[[str], Dialect],
     progress: Progress = unheard,
@@ -57,91 +37,47 @@ def replicate(
     asked_to_end: Callable[[], bool] = never,
     mapper: Mapper = in_the_driver,
     ask_hook: AsksHook | None = None,
+    *,
+    leaves: Callable[[], bool] = never,
 ) -> ReplicationReport:
     """Replay what the publisher has committed until now, or copy its tables and begin there.
 
-    A run that lingers replays what comes meanwhile. Once `asked_to_end` it ends after the batch in hand.
+    A run that lingers replays what comes meanwhile. Once `asked_to_end` it ends after the batch in hand; once it
+    `leaves`, at the end of the log.
 
-    The mapper maps rows of tables that the sites keep differently; `ask_hook` asks the hooks of tables.
-
-    A run may be killed at any instant and repeated any
-    number of times. Raises a ConcordError; then the entries that were replayed stand, and the next run goes on after
-    them.
+    The mapper maps rows of tables that the sites keep differently; `ask_hook` asks the hooks of tables. A run may be
+    killed at any instant and repeated any number of times. Raises a ConcordError; then the entries that were replayed
+    stand, and the next run goes on after them.
     """
-    with opened(job, databases, Steps(progress, tell), asked_to_end) as replication:
-        replication.subscriber.map_by(mapper)
-        replication.subscriber.hook_by(ask_hook)
-        if job.initialize:
-            return _initialized(replication)
-        return _replayed(replication)
+    account, steps = Account(), Steps(progress, tell)
+
+    def run(logged: LoggedStructures) -> ReplicationReport:
+        with opened(job, databases, steps, asked_to_end, leaves, logged) as replication:
+            replication.subscriber.map_by(mapper)
+            replication.subscriber.hook_by(ask_hook)
+            if job.initialize:
+                return initialized(replication)
+            return _replayed(replication, account)
+
+    return along_the_log(run)
 
 
-@contextmanager
-def opened(
-    job: ReplicationJob,
-    databases: Callable[[str], Dialect],
-    steps: Steps,
-    asked_to_end: Callable[[], bool] = never,
-) -> Iterator[Replication]:
-    """Both ends, looked at, and no older run's any more. Raises a ConcordError."""
-    with steps.step("open"):
-        publisher = databases(job.source.dialect).replications.publisher(job)
-    with closing(publisher):
-        with steps.step("open"):
-            subscriber = _subscriber(job, databases, publisher)
-        with closing(subscriber):
-            with steps.step("inspect"):
-                published = publisher.inspect_published()
-                subscriber.inspect_subscribed(published)
-                subscriber.take_epoch()
-            throttle = job.replication.throttle
-            pacer = Pacer(throttle, asked_to_end) if throttle else None
-            with Overlap(subscriber, steps) as overlap:
-                yield Replication(job, publisher, subscriber, published, steps, asked_to_end, overlap, pacer)
-
-
-def _subscriber(
-    job: ReplicationJob, databases: Callable[[str], Dialect], publisher: PublisherEnd
-) -> SubscriberEnd:
-    """One that does not answer may cost the publisher no more of its disk than `max_delta`."""
-    try:
-        return databases(job.target.dialect).replications.subscriber(job)
-    except ConcordError:
-        if not job.initialize:
-            validity.spare_the_disk(job, publisher)
-        raise
-
-
-def _initialized(replication: Replication) -> ReplicationReport:
-    """The log begins where the copy stands: killed before its end, nothing of both is left."""
-    publisher, subscriber, steps = replication.publisher, replication.subscriber, replication.steps
-    with steps.step("slot"), publisher.begin_anew() as begun:
-        copies = publisher.copies(replication.published, begun.snapshot)
-        with steps.long_step("copy", Meter("copy", replication.job.replication.name)):
-            filled = subscriber.initialize(copies, begun.level, replace=replication.job.replace)
-    tables = tuple(replayed(*each) for each in filled.rows.items())
-    return ReplicationReport(
-        transmission=replication.job.transmission,
-        tables=tables,
-        level_to=begun.level,
-        own_level=filled.own_level,
-        initialized=True,
-        seconds=steps.seconds,
-    )
-
-
-def _replayed(replication: Replication) -> ReplicationReport:
+def _replayed(replication: Replication, account: Account) -> ReplicationReport:
     publisher, subscriber = replication.publisher, replication.subscriber
     # Read once: nothing that the subscriber says later moves what the publisher confirms.
     level = subscriber.level()
     publisher.refuse_lost(level, subscriber.last_entry)
     level = validity.refuse_beyond(replication.job, publisher, subscriber, replication.published, level)
-    _refuse_replayed(replication, level)
+    if account.set_aside is None and (asked := replication.job.set_aside) and asked.number <= level:
+        raise unknown(replication.job, asked.number)
     subscriber.begin()
-    now = monotonic()
-    account = Account(level, level, until=now + replication.job.run_for, newest=now)
+    account.begin(level, replication.job.run_for)
     with publisher.stream(level, replication.published) as stream:
-        all_is_here = _follow(replication, stream, account)
+        try:
+            all_is_here = _follow(replication, stream, account)
+        except LogAltered:
+            _finish(replication, stream, account)
+            raise
     if all_is_here and replication.job.linger:  # such runs leave `log_purge` no time between
         publisher.forget_delivered()
     _refuse_unmet(replication.job, account)
@@ -172,7 +108,7 @@ def _follow(replication: Replication, stream: LogStream, account: Account) -> bo
 def _stays(replication: Replication, account: Account) -> bool:
     """Is it too early to end? It never is once somebody asks for that (S2-30)."""
     until = min(account.until, account.newest + replication.job.linger)
-    return monotonic() < until and not replication.asked_to_end()
+    return monotonic() < until and not replication.leaves() and not replication.asked_to_end()
 
 
 def _caught_up(replication: Replication, stream: LogStream, account: Account) -> bool:
@@ -185,7 +121,7 @@ def _caught_up(replication: Replication, stream: LogStream, account: Account) ->
         account.tell_time(end.at)
         if not _read(replication, stream, end.number, account):
             return _handed_over(replication, stream, account)
-        more = account.entries > before and monotonic() < account.until
+        more = account.entries > before and monotonic() < account.until and not replication.leaves()
     _settle(replication, account, stream, end.number, end.at)
     return True
 
@@ -211,12 +147,6 @@ def _confirm(replication: Replication, stream: LogStream, account: Account) -> N
     with replication.steps.step("confirm"):
         stream.confirm(account.level_to)
     account.told, account.confirmed = account.level_to, monotonic()
-
-
-def _refuse_replayed(replication: Replication, level: int) -> None:
-    asked = replication.job.set_aside
-    if asked is not None and asked.number <= level:
-        raise unknown(replication.job, asked.number)
 
 
 def _refuse_unmet(job: ReplicationJob, account: Account) -> None:

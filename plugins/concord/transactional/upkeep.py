@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from concord.databases.contract.dialect import Dialect
+from concord.databases.contract.logged_structures import LoggedStructures
 from concord.jobs.replication import EntryOperation, ReplicationJob
 from concord.messages.errors import NotInitialized, SubscriberInvalid
 from concord.messages.pace import silent
 from concord.transactional import validity
-from concord.transactional.replicate import Replication, opened, unknown
+from concord.transactional.opening import Replication, along_the_log, opened
+from concord.transactional.replicate import unknown
 from concord.transmission.steps import Steps, unheard
 
 T = TypeVar("T")
@@ -21,14 +23,22 @@ def keep_up(job: ReplicationJob, databases: Callable[[str], Dialect]) -> bool:
 
     True when it was confirmed. Raises a ConcordError: SubscriberInvalid, HistoryLost, NotInitialized.
     """
-    with opened(job, databases, Steps(unheard, silent)) as replication:
-        ends = (job, replication.publisher, replication.subscriber, replication.published)
-        level = _level(replication)
-        replication.publisher.refuse_lost(level, replication.subscriber.last_entry)
-        confirmed = validity.keep_up(*ends, level, replication.publisher.end_of_log())
-        if confirmed:
-            replication.publisher.forget_delivered()
-        return confirmed
+
+    def look(logged: LoggedStructures) -> bool:
+        with opened(job, databases, Steps(unheard, silent), logged=logged) as replication:
+            return _kept_up(job, replication)
+
+    return along_the_log(look)
+
+
+def _kept_up(job: ReplicationJob, replication: Replication) -> bool:
+    ends = (job, replication.publisher, replication.subscriber, replication.published)
+    level = _level(replication)
+    replication.publisher.refuse_lost(level, replication.subscriber.last_entry)
+    confirmed = validity.keep_up(*ends, level, replication.publisher.end_of_log())
+    if confirmed:
+        replication.publisher.forget_delivered()
+    return confirmed
 
 
 def _level(replication: Replication) -> int:
@@ -45,8 +55,12 @@ def shown(job: ReplicationJob, databases: Callable[[str], Dialect], number: int)
 
     Raises a ConcordError; ParametersRefused where no such entry is left.
     """
-    with opened(job, databases, Steps(unheard, silent)) as replication:
-        return of_entry(replication, number, replication.subscriber.waiting)
+
+    def look(logged: LoggedStructures) -> Sequence[EntryOperation]:
+        with opened(job, databases, Steps(unheard, silent), logged=logged) as replication:
+            return of_entry(replication, number, replication.subscriber.waiting)
+
+    return along_the_log(look)
 
 
 def of_entry(replication: Replication, number: int, ask: Callable[[int], T | None]) -> T:

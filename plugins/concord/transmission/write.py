@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from concord.jobs.link import TableReport
-from concord.messages.errors import RowsOscillate, StructureChanged
+from concord.messages.errors import RowsOscillate, StructureChanged, WriteContended
 from concord.messages.event_log import log_event, logger_named
 from concord.messages.pace import Meter, of_tables
 from concord.transmission.link import Link
@@ -18,7 +18,7 @@ logger = logger_named("concord.link")
 
 def write(link: Link, outcome: LinkOutcome, *, asks: bool) -> dict[str, TableReport]:
     """Rows per outcome of the tables that were written. `asks`: a function is asked again about rows that it was not
-    shown. Tables that oscillate, or whose own objects fail, are left out, and the others go on.
+    shown. Tables that oscillate, that others hold, or whose own objects fail, are left out, and the others go on.
 
     Raises DecideAgain, RowsOscillate, and what the transaction raises: then nothing was written.
     """
@@ -43,11 +43,11 @@ def write(link: Link, outcome: LinkOutcome, *, asks: bool) -> dict[str, TableRep
                 if passing:
                     raise
                 passing = leave_out_oscillating(error, link, outcome)
-            except StructureChanged as error:
+            except (StructureChanged, WriteContended) as error:
                 _leave_out_failed(error, outcome)
 
 
-def _leave_out_failed(error: StructureChanged, outcome: LinkOutcome) -> None:
+def _leave_out_failed(error: StructureChanged | WriteContended, outcome: LinkOutcome) -> None:
     """Raises the error where no other table is left to carry."""
     table = error.facts.get("table")
     if table is None or table in outcome.stopped:

@@ -1,6 +1,7 @@
 """A comparison finds every difference and nothing else, whoever writes meanwhile, and writes nothing itself."""
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -271,6 +272,40 @@ def test_a_table_that_is_rewritten_while_it_is_compared_is_left_out_and_not_repa
     sites.capetown.run("UPDATE one SET note = 'there'")
     sites.settle()
     assert sites.equal
+
+
+def test_a_table_that_cannot_be_read_is_left_out_and_named(pair: MakePair) -> None:
+    """The catalogue is damaged at both sites: the label of the value is that of another one."""
+    sites = pair(
+        "CREATE TYPE mood AS ENUM ('glad', 'sad')",
+        "CREATE TABLE person (id int PRIMARY KEY, mood mood)",
+        "CREATE TABLE town (id int PRIMARY KEY)",
+    )
+    sites.london.run("INSERT INTO person VALUES (1, 'sad')", "INSERT INTO town VALUES (1)")
+    sites.settle()
+    for site in sites.sites:
+        site.run("UPDATE pg_enum SET oid = (oid::int8 + 2000000)::oid WHERE enumlabel = 'sad'")
+
+    report = compared(sites)
+
+    assert [(each.table, each.equal) for each in report.tables] == [("public.town", 1)]
+    assert list(report.stopped) == ["public.person"]
+    said = r"public\.person: (london|capetown) cannot read it: invalid internal value for enum: \d+ \(SQLSTATE 22P03\)"
+    assert re.match(said, report.stopped["public.person"])
+    with pytest.raises(StructureChanged, match=said):
+        compared(sites, chosen=("public.person",))
+
+
+@pytest.mark.long
+def test_a_table_with_a_row_that_is_too_large_to_be_compared_is_left_out(pair: MakePair) -> None:
+    sites = pair(
+        "CREATE TABLE doc (id int PRIMARY KEY, body bytea)", "CREATE TABLE note (id int PRIMARY KEY)"
+    )
+    sites.london.run("INSERT INTO doc VALUES (1, convert_to(repeat('x', 600000000), 'UTF8'))")
+    report = compared(sites)
+    assert [each.table for each in report.tables] == ["public.note"]
+    assert report.stopped["public.doc"].startswith("public.doc: london cannot read it: invalid memory alloc")
+    assert report.stopped["public.doc"].endswith("A row is too large: shorten or delete it")
 
 
 def test_one_table_alone_is_compared(pair: MakePair) -> None:

@@ -41,7 +41,13 @@ def test_a_key_that_is_not_enforced_is_not_and_one_without_overlaps_is_mended(
     made: tuple[Site, Site],
 ) -> None:
     sites: Pair = begin(*made, TABLES, _nobody)
-    sites.london.run("DELETE FROM parent", "INSERT INTO stay VALUES (1, '[1,2)', '[2026-01-01,2026-01-05)')")
+    # Of 4 and 5 the rooms are not equal, and yet they overlap: neither is in the other's way.
+    sites.capetown.run("INSERT INTO stay VALUES (4, '[5,8)', '[2026-01-01,2026-01-05)')")
+    sites.london.run(
+        "DELETE FROM parent",
+        "INSERT INTO stay VALUES (1, '[1,2)', '[2026-01-01,2026-01-05)')",
+        "INSERT INTO stay VALUES (5, '[5,6)', '[2026-01-01,2026-01-05)')",
+    )
     sites.capetown.run(
         "INSERT INTO child VALUES (1, 1)",
         "INSERT INTO stay VALUES (2, '[1,2)', '[2026-01-03,2026-01-09)')",

@@ -4,30 +4,12 @@ others go on."""
 import pytest
 
 from concord.messages.errors import StructureChanged
+from tests.given.failing_objects import BOOK, FUNCTIONS, OTHERS, TABLES
 from tests.given.fixtures import MakePair
-from tests.given.site import APPLIER, Site
+from tests.given.site import Site
 from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
-
-#: A function that finds another one by search_path, which a user's session has and Concord's have not.
-FUNCTIONS = (
-    "CREATE FUNCTION norm(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN lower(v); END$$",
-    "CREATE FUNCTION inner_sql(v text) RETURNS text LANGUAGE sql IMMUTABLE AS $$SELECT norm(v) || 'x'$$",
-    "CREATE FUNCTION inner_pl(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN norm(v) || 'x'; END$$",
-    f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO {APPLIER}",
-)
-BOOK = "CREATE TABLE book (id int PRIMARY KEY, title text)"
-TABLES = {
-    "index": f"{BOOK}; CREATE INDEX ON book (inner_{{kind}}(title))",
-    "unique": f"{BOOK}; CREATE UNIQUE INDEX ON book (inner_{{kind}}(title))",
-    "check": "CREATE TABLE book (id int PRIMARY KEY, title text CHECK (inner_{kind}(title) <> ''))",
-    "generated": "CREATE TABLE book (id int PRIMARY KEY, title text,"
-    " made text GENERATED ALWAYS AS (inner_{kind}(title)) STORED)",
-    "domain": "CREATE DOMAIN words AS text CHECK (inner_{kind}(VALUE) <> '');"
-    " CREATE TABLE book (id int PRIMARY KEY, title words)",
-}
-OTHERS = ("CREATE TABLE shop (id int PRIMARY KEY, name text)", "INSERT INTO shop VALUES (1, 'one')")
 
 
 def _edit(site: Site) -> None:

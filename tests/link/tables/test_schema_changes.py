@@ -212,7 +212,7 @@ def test_a_target_that_is_altered_before_the_write_is_left_as_it_is(pair: MakePa
     with pytest.raises(StructureChanged) as refused:
         sites.run(at=narrow)
     assert refused.value.message == (
-        "capetown: public.account: the columns were altered while rows were on their way; nothing was written"
+        "capetown: public.account: the columns were altered while rows were on their way; nothing of it was written"
     )
     assert sites.capetown.rows("TABLE account") == [(1, 10)]
 

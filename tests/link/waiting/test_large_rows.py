@@ -84,3 +84,27 @@ def test_users_edit_a_large_row_of_a_table_that_merges(
 
 def losers_of(sites: Pair, key: int) -> set[str]:
     return {each["loser_row"]["title"] for each in sites.conflicts() if each["key"] == [str(key)]}
+
+
+@pytest.mark.long
+def test_a_row_that_postgresql_does_not_send_stops_its_table_alone(pair: MakePair) -> None:
+    """Each value is stored in a statement of its own: PostgreSQL takes no 1 GB row in one."""
+    sites = pair(
+        "CREATE TABLE doc (id int PRIMARY KEY, body bytea, more bytea)",
+        "CREATE TABLE note (id int PRIMARY KEY)",
+    )
+    large = "convert_to(repeat('x', 600000000), 'UTF8')"
+    sites.london.run(
+        f"INSERT INTO doc VALUES (1, {large}, 'b'), (2, 'a', 'b')",
+        f"UPDATE doc SET more = {large} WHERE id = 1",
+        "INSERT INTO note VALUES (1)",
+    )
+
+    (stopped,) = [each.stopped for each in sites.run().tables if each.stopped]
+
+    assert stopped.startswith("public.doc: a row is larger than PostgreSQL sends, which is 1 GB: ")
+    assert "The largest has the key 1 and 1,200,000," in stopped
+    assert sites.capetown.rows("SELECT id FROM note") == [(1,)]
+    sites.london.run("UPDATE doc SET more = 'short' WHERE id = 1")
+    sites.settle()
+    assert sites.capetown.rows("SELECT id, length(body) FROM doc ORDER BY 1") == [(1, 600_000_000), (2, 1)]

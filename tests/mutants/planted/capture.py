@@ -237,7 +237,7 @@ CAPTURE = (
     Mutant(
         "triggers are created before the log was read to its end",
         "concord.databases.postgresql.provision.site_log:SiteLog.read_to_the_end",
-        "if self._goes_back:",
+        "if self._going:",
         "if False:",
         "tests/link/logged/test_changing.py -k triggers_come",
     ),
@@ -279,7 +279,7 @@ CAPTURE = (
     Mutant(
         "a table that was unpublished for a while is read on",
         "concord.databases.postgresql.rows.logged_edits:_tables",
-        "if oid is None or not unbroken:",
+        "if oid is None or interrupted:",
         "if oid is None:",
         "tests/link/logged/test_history.py -k 'stops_the_table and unpublish'",
     ),

@@ -4,6 +4,8 @@ from tests.mutants.mutant import Mutant
 
 OBJECTS = "tests/link/tables/test_failing_objects.py"
 ENCODINGS = "tests/link/tables/test_encodings.py"
+RELAY = "tests/databases/postgresql/write/test_relay.py"
+COMPARISON = "tests/link/comparison/test_compare.py"
 FUNCTIONS = "tests/databases/postgresql/facts/test_others_functions.py"
 
 FAILING_TABLES = (
@@ -34,6 +36,34 @@ FAILING_TABLES = (
         "if not part.key:",
         "if True:",
         ENCODINGS,
+    ),
+    Mutant(
+        "a row that PostgreSQL does not send is not named",
+        "concord.databases.postgresql.write.too_large_to_send:_largest",
+        "if not part.key:",
+        "if True:",
+        f"{RELAY} -k does_not_send",
+    ),
+    Mutant(
+        "a table that cannot be read ends the comparison",
+        "concord.comparison.compare:_Comparison.run",
+        'if error.facts.get("table") != table:',
+        "if True:",
+        f"{COMPARISON} -k cannot_be_read",
+    ),
+    Mutant(
+        "an error of a value that is read is one of the site",
+        "concord.databases.postgresql.facts.table_errors:of_table_read",
+        "and not is_refusal(error)",
+        "",
+        f"{COMPARISON} -k cannot_be_read",
+    ),
+    Mutant(
+        "the smallest row is named for one that PostgreSQL does not send",
+        "concord.databases.postgresql.write.too_large_to_send:_largest",
+        "size DESC",
+        "size",
+        f"{RELAY} -k does_not_send",
     ),
     Mutant(
         "a function that finds names by search_path is not looked for",

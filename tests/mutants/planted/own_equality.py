@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 OWN = "tests/link/constraints/test_own_equality.py"
 MOVED = "tests/link/constraints/test_parents_that_move.py"
+NOT_VALID = "tests/link/constraints/test_not_valid.py -k 'from_before and forward'"
 CATALOGUE = "tests/databases/postgresql/facts/test_catalogue.py -k operators_and_collations"
 
 OWN_EQUALITY = (
@@ -66,7 +67,7 @@ OWN_EQUALITY = (
     Mutant(
         "a parent that moved is taken for a deleted one",
         "concord.rules.foreign_key_rule:remedy",
-        "return Remedy.FOLLOW if child.ours else Remedy.RESTORE_PARENT",
+        "return Remedy.FOLLOW if child.follows else _without_parent(child)",
         "return Remedy.RESTORE_PARENT",
         "tests/rules/test_foreign_key_rule.py -k moved",
     ),
@@ -97,5 +98,47 @@ OWN_EQUALITY = (
         "coalesce((to_jsonb(k) ->> 'conperiod')::boolean, false)",
         "false",
         "tests/link/constraints/test_version_18.py -k period",
+    ),
+    Mutant(
+        "a child follows by a column that its site computes",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._remedy",
+        "follows=child is None or",
+        "follows=True or",
+        f"{MOVED} -k 'no_update and computed and forward'",
+    ),
+    Mutant(
+        "a child follows by a column that always draws its numbers",
+        "concord.databases.postgresql.facts.catalogue:Table.takes",
+        'each.generated or each.identity == "a"',
+        "each.generated",
+        f"{MOVED} -k 'no_update and drawn and forward'",
+    ),
+    Mutant(
+        "a row from before its foreign key needs a parent",
+        "concord.databases.postgresql.constraints.parents:_from_source",
+        "len(held) < len(wanted) and foreign_key.validated",
+        "len(held) < len(wanted)",
+        NOT_VALID,
+    ),
+    Mutant(
+        "a row from before its foreign key is repaired again and again",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._orphans",
+        "if each.identity not in self.older or",
+        "if True or",
+        NOT_VALID,
+    ),
+    Mutant(
+        "a replayed row from before its foreign key needs a parent",
+        "concord.databases.postgresql.replay.orphans:Reference.asked",
+        "if self.key.validated:",
+        "if True:",
+        "tests/transactional/test_both_ways.py -k not_valid",
+    ),
+    Mutant(
+        "a replayed row may refer to another parent that is not there, where its key is NOT VALID",
+        "concord.databases.postgresql.replay.orphans:Reference.asked",
+        "return f\"({operation} = 'I' OR {operation} = 'U' AND {changed})\"",
+        "return f\"({operation} = 'I' AND {changed} IS NOT NULL)\"",
+        "tests/transactional/test_both_ways.py -k not_valid",
     ),
 )

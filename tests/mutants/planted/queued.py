@@ -2,6 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
+REJECTED = "tests/transactional/queued/test_rejected_edits.py"
+
 QUEUED = (
     Mutant(
         "a compensation reverts a later edit as well",
@@ -139,8 +141,8 @@ QUEUED = (
     Mutant(
         "an empty update overwrites the publisher's row with an older one",
         "concord.databases.postgresql.queued.versioned_entries:VersionedEntries._staged",
-        'if operation == b"U" and new == old:',
-        "if operation is None:",
+        '(operation == b"U" and new == old):',
+        "operation is None:",
         "tests/transactional/test_queued.py -k changes_nothing",
     ),
     Mutant(
@@ -156,5 +158,55 @@ QUEUED = (
         "if old is None or old[at] != new[at]:",
         "if place >= 0:",
         "tests/transactional/test_queued.py -k arrive_at_the_other",
+    ),
+    Mutant(
+        "an edit that its user has changed again is not reported",
+        "concord.databases.postgresql.queued.compensation:Compensation._taken_back",
+        "{reported(self.conflict)};",
+        "IF FOUND AND (origin_here, changed_here, derived_here) IS NOT DISTINCT FROM {rows.dot_of(self.rejected)} THEN"
+        " {reported(self.conflict)}; END IF;",
+        f"{REJECTED} -k changed_again",
+    ),
+    Mutant(
+        "with scope: row, one of a row's two keys is rejected",
+        "concord.databases.postgresql.queued.procedure:QueuedTable.changes",
+        '{self.moved.joined if self._by_row else ""}',
+        "",
+        f"{REJECTED} -k 'both_keys and edited'",
+    ),
+    Mutant(
+        "a row's old key is not rejected with its new one",
+        "concord.databases.postgresql.queued.moved_keys:MovedKeys.noted",
+        "VALUES ({old}, {new}), ({new}, {old})",
+        "VALUES ({old}, {new})",
+        f"{REJECTED} -k 'both_keys and taken'",
+    ),
+    Mutant(
+        "of keys that were moved in turn the next one alone is rejected",
+        "concord.databases.postgresql.queued.moved_keys:MovedKeys.joined",
+        "EXIT WHEN NOT FOUND;",
+        "EXIT;",
+        f"{REJECTED} -k 'both_keys and turn'",
+    ),
+    Mutant(
+        "a row rejected for a taken value has lost to itself",
+        "concord.databases.postgresql.queued.rejected:Contested._other",
+        "o ON NOT c.conflicts AND",
+        "o ON c.conflicts AND",
+        "tests/transactional/queued/test_contested_values.py -k publishers_rows_stand",
+    ),
+    Mutant(
+        "a new copy drops the reports that no run has delivered",
+        "concord.databases.postgresql.replication.published_end:PublishedEnd.copies",
+        "kinds.append(Kind.COMPENSATIONS)",
+        "pass",
+        f"{REJECTED} -k overtakes",
+    ),
+    Mutant(
+        "the row that won is not kept",
+        "concord.databases.postgresql.queued.procedure:QueuedTable.changes",
+        "IF contested AND ({self._logged(key)}) THEN",
+        "IF contested AND ({self._left(key)}) THEN",
+        f"{REJECTED} -k subscriber_wins",
     ),
 )

@@ -217,8 +217,8 @@ REPLAY = (
     ),
     Mutant(
         "the losing row is not stored",
-        "concord.databases.postgresql.replay.decision:Decision._give_way",
-        "lost = self._log(table, won, choice)",
+        "concord.databases.postgresql.replay.decision:Decision.give_way",
+        "lost = sum(self._log(each, choice) for each in self.tables)",
         "lost = 1",
         "tests/transactional/test_decided.py -k stand_at_both",
     ),
@@ -274,9 +274,9 @@ REPLAY = (
     ),
     Mutant(
         "a violation that is temporary within a transaction stops it",
-        "concord.databases.postgresql.replay.orphans:_refused",
-        "{missing} {each.parent_is(of_child)}",
-        "({missing} {each.parent_is(of_child)}) OR true",
+        "concord.databases.postgresql.replay.orphans:lacks_parent",
+        "WHERE {each.parent_is(of_child)}",
+        "WHERE false",
         "tests/transactional/test_both_ways.py -k whose_parent",
     ),
     Mutant(

@@ -49,9 +49,9 @@ SECURITY = (
     ),
     Mutant(
         "a key may be of a type that a cast of its owner's compares",
-        "concord.databases.postgresql.facts.types:ColumnType.fit_for_key",
-        'self.kind != "d" or not self.root.startswith("enum:")',
-        "True",
+        "concord.databases.postgresql.facts.types:ColumnType.is_comparable",
+        'return not self.root.startswith("enum:") and self.root not in _OWN_OPERATORS',
+        "return True",
         f"{KEY_TYPES} -k no_operator",
     ),
     Mutant(
@@ -88,6 +88,20 @@ SECURITY = (
         "AND NOT (o.rolsuper",
         "AND false AND NOT (o.rolsuper",
         f"{SQUATTED} -k before_anything",
+    ),
+    Mutant(
+        "the first statement calls a function that search_path finds",
+        "concord.databases.postgresql.facts.ownership:SQUATTER",
+        "SELECT pg_catalog.min(",
+        "SELECT min(",
+        "tests/databases/postgresql/facts/test_first_statement.py",
+    ),
+    Mutant(
+        "the first statement casts to a type that search_path finds",
+        "concord.databases.postgresql.facts.ownership:SQUATTER",
+        "o.rolname::pg_catalog.text) FROM",
+        "o.rolname::text) FROM",
+        "tests/databases/postgresql/facts/test_first_statement.py",
     ),
     Mutant(
         "an object of somebody else's in Concord's schema is taken for Concord's",

@@ -23,7 +23,7 @@ SILENT_DIFFERENCES = (
     ),
     Mutant(
         "a publication whose options were altered for a while is the same",
-        "concord.databases.postgresql.log.publication:source",
+        "concord.databases.postgresql.facts.interruptions:published",
         "p.oid, p.xmin, r.oid",
         "p.oid, r.oid",
         f"{INTERRUPTED} -k 'refused_until and alone and while'",
@@ -73,8 +73,29 @@ SILENT_DIFFERENCES = (
     Mutant(
         "a transaction at the place of the last entry is taken for it",
         "concord.databases.postgresql.log.same_history:is_same",
-        "found = moment(begun.committed_at, POSTGRESQL) == last.committed_at",
-        "found = True",
+        "is_copy or moment(begun.committed_at, POSTGRESQL) == last.committed_at",
+        "True",
+        HISTORY,
+    ),
+    Mutant(
+        "of a copy without an entry since, no run asks whether the log is still its own",
+        "concord.databases.postgresql.replay.level:Level.begin",
+        "last_entry = {level}",
+        "last_entry = NULL",
+        f"{RESTORED} -k first_entry",
+    ),
+    Mutant(
+        "the slot of an earlier copy serves a later one",
+        "concord.databases.postgresql.replication.publisher:Publisher._has",
+        "if is_copied and confirmed < last.number:",
+        "if False:",
+        f"{RESTORED} -k last_copy",
+    ),
+    Mutant(
+        "the transactions of a copy are taken for later ones",
+        "concord.databases.postgresql.log.same_history:is_same",
+        "is_copy or since >= last.number",
+        "since >= last.number",
         HISTORY,
     ),
     Mutant(

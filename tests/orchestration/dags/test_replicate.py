@@ -116,6 +116,20 @@ def test_a_terminal_runs_it_and_says_what_a_person_may_type_instead(
     assert re.search(r"never initialized: `replicate --initialize`", terminal("status").out)
 
 
+def test_a_run_at_a_terminal_never_stays_and_says_so_where_a_run_of_airflow_would(
+    replicated: Pair, terminal: Terminal
+) -> None:
+    assert terminal("replicate", NAME, "--initialize").status == 0
+    scheduled = 'schedule: "*/5 * * * *"'
+    for starts in (scheduled, "continuous: {}", "watch: {}"):
+        configured(replicated, REPLICATIONS.replace(scheduled, starts))
+        done = terminal("replicate", NAME)
+        replayed, *more = done.out.splitlines()
+        assert (done.status, replayed) == (0, f"{NAME}: 0 transactions replayed.")
+        stays = f"Runs that stay are started by Airflow: unpause the DAG replicate__{NAME}"
+        assert [stays in line for line in more] == ([] if starts == scheduled else [True])
+
+
 def test_status_says_why_a_replication_cannot_go_on(
     replicated: Pair, terminal: Terminal, unpaused: None
 ) -> None:

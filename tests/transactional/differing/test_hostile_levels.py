@@ -14,7 +14,7 @@ Make = Callable[..., Replicated]
 TABLE = ("CREATE TABLE note (id int PRIMARY KEY, said text)",)
 MOST = (1 << 63) - 1  #: of a bigint
 LEVEL = "SELECT level FROM concord.replay"
-REACHED = "its log has not reached the subscriber's level.*run the replication's initialize__"
+REACHED = "^london: its log has not reached the level of capetown.*run the replication's initialize__"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.given.mortal_site import copy, mortal_server, put_back, while_stopped
 from tests.given.replicated_sites import Replicated, begin_replicated
 
 JOURNAL = ("CREATE TABLE journal (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, said text)",)
-RESTORED = r"as after a restore of the publisher.*; run the replication's initialize__"
+RESTORED = r"^london: it is not where the level of capetown was taken, as after a restore of london; run .*initialize__"
 BOTH = pytest.mark.parametrize("capture", ["log", "triggers"])
 
 Make = Callable[..., "Restored"]
@@ -192,6 +192,34 @@ def test_a_transaction_at_a_place_that_an_idle_run_has_passed_is_not_skipped(res
     made.sites.run()
     made.restore()
     made.write()
+    made.go_far()
+    made.refused()
+
+
+def test_a_publisher_put_back_before_its_first_entry_is_refused(restored: Make) -> None:
+    """The subscriber has its copy alone, and an idle run has passed places that the publisher writes again."""
+    made = restored()
+    made.sites.initialize()
+    made.keep()
+    made.sites.london.run("SELECT pg_switch_wal()")
+    made.sites.run()
+    made.restore()
+    made.write()
+    made.go_far()
+    made.refused()
+
+
+def test_a_publisher_put_back_to_before_the_last_copy_is_refused(restored: Make) -> None:
+    """It has the slot of an earlier copy."""
+    made = restored()
+    made.sites.initialize()
+    made.keep()
+    made.write()
+    made.sites.london.run("SELECT pg_switch_wal()")
+    made.sites.initialize(replace=True)
+    made.restore()
+    made.write()
+    made.go_far()
     made.go_far()
     made.refused()
 

@@ -153,7 +153,7 @@ def test_a_column_that_the_publisher_adds_is_asked_for(sites: Replicated) -> Non
     sites.provision()
     sites.london.run("UPDATE account SET city = 'London'")
     with pytest.raises(
-        StructureChanged, match="lacks the publisher's column city; add it to the history as text"
+        StructureChanged, match="lacks the column city of london; add it to the history as text"
     ):
         sites.run()
     sites.capetown.run("ALTER TABLE reports.account_history ADD COLUMN city text")

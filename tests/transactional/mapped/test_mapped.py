@@ -251,7 +251,7 @@ def test_a_mapping_that_the_tables_cannot_follow_is_refused_before_anything_is_r
         (Split(canonical=("iban",), own=("bank", "number"), cut=Cut(parts=2, lengths=(4, 6))),)
     )
     sites.tables = (wrong, *sites.tables[1:])
-    with pytest.raises(StructureChanged, match="lacks the publisher's column active"):
+    with pytest.raises(StructureChanged, match="lacks the column active of london"):
         sites.run()
 
 

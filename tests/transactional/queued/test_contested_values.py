@@ -13,7 +13,10 @@ from tests.given.site import Site
 SEAT = (
     "CREATE TABLE seat (id int PRIMARY KEY, code text UNIQUE, place int, note text, EXCLUDE (place WITH =))",
 )
-LOG = "SELECT key ->> 0, type, resolver, winner_site, loser_row FROM concord.conflict ORDER BY 1, decided_at"
+LOG = (
+    "SELECT key ->> 0, type, resolver, winner_site, winner_row ->> 'id', loser_row FROM concord.conflict"
+    " ORDER BY 1, decided_at"
+)
 ACCEPTED = """SELECT id FROM concord."public.seat" WHERE origin LIKE 'capetown#%'"""
 POLICIES = [
     ("publisher_wins", "transaction"),
@@ -39,7 +42,10 @@ def codes(site: Site) -> dict[int, str]:
 def test_the_publishers_rows_stand_and_the_others_transaction_is_rejected_as_a_whole(
     replicated: Make, policy: str, scope: str
 ) -> None:
-    """S2-04, S3-18: neither direction stops, and the log has each row that fell."""
+    """S2-04, S3-18: neither direction stops. The log has each row that fell, and the row whose value it was to have.
+
+    A row that falls with its transaction has lost to itself.
+    """
     sites = seats(replicated, policy=policy, scope=scope)
     sites.london.run(
         "INSERT INTO seat VALUES (20, 'inserted', 20)",
@@ -59,10 +65,11 @@ def test_the_publishers_rows_stand_and_the_others_transaction_is_rejected_as_a_w
     assert changed == [(5, "code 5", 5, "kept")]
     assert are_alike(sites, "id")
     found = sites.london.rows(LOG)
-    assert [row[:4] for row in found] == [
-        (key, *("uniqueness",) * 2, "london") for key in ("21", "3", "4", "9")
+    assert [row[:5] for row in found] == [
+        (key, *("uniqueness",) * 2, "london", won)
+        for key, won in (("21", "20"), ("3", "1"), ("4", "2"), ("9", "9"))
     ]
-    assert [row[4]["code"] for row in found] == ["inserted", "updated", "code 4", "code 9"]
+    assert [row[5]["code"] for row in found] == ["inserted", "updated", "code 4", "code 9"]
     assert sites.london.rows(ACCEPTED) == [(5,)]
     assert sites.capetown.rows("SELECT FROM concord.compensation") == []
 

@@ -11,6 +11,7 @@ from concord.databases.contract.ends import Progress
 from concord.databases.contract.reading import Reading
 from concord.databases.contract.rows import Shape, Staged
 from concord.jobs.initialization import How, RowError, TableInitialization
+from concord.messages.errors import LinkFailed
 from concord.messages.pace import Meter, Tell
 from concord.rules.initialization_rule import Way
 
@@ -102,6 +103,9 @@ class Passage(Protocol):
 
     def staging_login(self) -> str: ...
 
+    def explained(self, ranges: Sequence[KeyRange], error: LinkFailed) -> LinkFailed:
+        """The error of rows that could not be staged; it names those that the target's encoding cannot hold."""
+
     def drop(self, staged: Any) -> None:
         """The rows are written, or will be read again."""
 
@@ -173,6 +177,9 @@ class Initialization(AbstractContextManager["Initialization"], Protocol):
 
         An initialization that was killed goes on.
         """
+
+    def about(self, table: str) -> AbstractContextManager[None]:
+        """While one table is initialized: whatever fails is a ConcordError that names it."""
 
     def open_table(self, state: Progressed, progress: Progress) -> TablePassages:
         """Both ways through one table, its positions taken before the first chunk is read."""

@@ -7,23 +7,34 @@ from typing import NamedTuple
 
 
 class LastEntry(NamedTuple):
-    """The last entry that a subscriber has replayed. Its publisher has it as well, unless it was restored."""
+    """The last entry that a subscriber has replayed. Its publisher has it as well, unless it was restored.
+
+    Without a time it is the copy of the tables, which is no transaction of the publisher's.
+    """
 
     number: int
-    committed_at: datetime
+    committed_at: datetime | None
 
 
-def restored(publisher: str, replication: str) -> str:
-    """The error where a publisher has another history than its subscriber has replayed."""
+def restored(source: str, target: str, replication: str) -> str:
+    """The error where the source has another history than its target has replayed."""
     return (
-        f"{publisher}: it is not where the subscriber's level was taken, as after a restore of the publisher; run the"
+        f"{source}: it is not where the level of {target} was taken, as after a restore of {source}; run the"
         f" replication's initialize__{replication}"
     )
 
 
-def not_reached(publisher: str, replication: str) -> str:
-    """The error where a publisher's log ends before the subscriber's level."""
+def not_reached(source: str, target: str, replication: str) -> str:
+    """The error where the source's log ends before its target's level."""
     return (
-        f"{publisher}: its log has not reached the subscriber's level, as after a restore of the publisher, or where"
-        f" somebody has changed the level in concord.replay; run the replication's initialize__{replication}"
+        f"{source}: its log has not reached the level of {target}, as after a restore of {source}, or where somebody"
+        f" has changed the level in concord.replay at {target}; run the replication's initialize__{replication}"
+    )
+
+
+def confirmed_beyond(source: str, target: str, replication: str) -> str:
+    """The error where the source no longer keeps all that its target lacks."""
+    return (
+        f"{source}: its log was confirmed beyond the level of {target}, as after a restore of {target}; run the"
+        f" replication's initialize__{replication}"
     )

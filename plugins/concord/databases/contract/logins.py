@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from concord.values.identifier import TableName
 
 INSTALLER, READER, APPLIER = LOGINS = ("concord_installer", "concord_reader", "concord_applier")
+LOG_READER = "concord_log_reader"  #: at a site that publishes its transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,4 +17,4 @@ class Wanted:
 
     database: str
     tables: Sequence[TableName]
-    passwords: Mapping[str, str]  #: by login
+    passwords: Mapping[str, str]  #: by login; those of `LOGINS`, and of the log's reader where one is wanted

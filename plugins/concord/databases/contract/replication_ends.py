@@ -11,7 +11,9 @@ from typing import Any, Protocol
 
 from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
 from concord.databases.contract.consumed import ConsumedTable, Whole
+from concord.databases.contract.entry_decision import FOR_A_PERSON, Decision, Hold, Keys
 from concord.databases.contract.last_entry import LastEntry
+from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_standing import KeptLog, ReplayedLevel
 from concord.databases.contract.watched_log import LogWatch, WatchedLog
 from concord.jobs.kept_history import KeptHistory
@@ -86,8 +88,14 @@ class PublisherEnd(Protocol):
 
     def close(self) -> None: ...
 
-    def inspect_published(self) -> Any:
-        """The published tables as they are now. Raises NotProvisioned, IdentityChanged or StructureChanged."""
+    def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Any:
+        """The published tables as they are now, but for those that the log has otherwise.
+
+        Raises NotProvisioned, IdentityChanged or StructureChanged.
+        """
+
+    def logged_structures(self, published: Any) -> LoggedStructures:
+        """Of the tables of which operations wait: the columns of the first one. Nothing is confirmed."""
 
     def end_of_log(self) -> LogEnd:
         """It ends here now."""
@@ -118,10 +126,10 @@ class PublisherEnd(Protocol):
         """No log is kept for this replication from here on."""
 
     def begin_anew(self) -> AbstractContextManager[Begun]:
-        """The log begins now; the snapshot is there while the context is open."""
+        """A snapshot while the context is open. The log is kept from there on; one that was kept already still is."""
 
-    def copies(self, published: Any, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
-        """By table: its rows in the snapshot, block by block, as the subscriber takes them in."""
+    def copies(self, published: Any, snapshot: str) -> Copies:
+        """The rows in the snapshot, as the subscriber takes them in."""
 
     def compared(self, published: Any, wait: Callable[[int], None]) -> AbstractContextManager[ComparedLog]:
         """A log of a comparison's own, beside the one that runs read. `wait` returns once the subscriber has come to a
@@ -131,37 +139,8 @@ class PublisherEnd(Protocol):
         """The tables in that snapshot, for a comparison."""
 
 
-#: By table: keys, each a list of texts.
-Keys = Mapping[str, Sequence[Sequence[str]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A person's choice between two sites' rows, as the conflict log tells it."""
-
-    synchronization: str
-    link: str
-    transmission: str
-    winner: str
-    loser: str
-    reason: str
-
-
-class Decision(Protocol):
-    """One site's part in it, while its transaction is open and nobody else writes its tables."""
-
-    @property
-    def own_level(self) -> int:
-        """Of this site's log: no user's transaction up to it is missing, and later ones have higher numbers."""
-
-    def rows(self) -> Mapping[str, bytes]:
-        """Its rows of the keys, as another site's `give_way` takes them."""
-
-    def give_way(self, rows: Mapping[str, bytes], choice: Choice) -> int:
-        """Take these rows; its own that differ go into the conflict log. Returns their number."""
-
-    def pass_over(self, until: int) -> None:
-        """Let the replay pass over the other site's operations on these keys up to that number."""
+#: By table: its rows, block by block.
+Copies = Mapping[str, Callable[[], Iterator[bytes]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +187,7 @@ class SubscriberEnd(Protocol):
         """The same for whoever replays nothing, while runs go on. HistoryLost where a table was never copied."""
 
     def last_entry(self) -> LastEntry | None:
-        """None where none was replayed since the copy, or it is not known."""
+        """The copy where none was replayed since; None where it is not known."""
 
     def current_at(self) -> datetime | None:
         """The latest moment up to which all of the publisher's entries are known to be here; None: unknown."""
@@ -243,11 +222,20 @@ class SubscriberEnd(Protocol):
     def waiting(self, number: int) -> Sequence[EntryOperation] | None:
         """The operations of that entry, if it is staged; without private values."""
 
-    def keys(self, number: int) -> Keys | None:
-        """Of that entry's operations, if it is staged. Raises ParametersRefused where it empties a table."""
+    def contested(self, number: int, places: Sequence[int] = ()) -> Sequence[int] | None:
+        """The operations of that entry that fail here; `places` of these alone. None where no entry is staged yet.
 
-    def deciding(self, keys: Keys) -> AbstractContextManager[Decision]:
-        """Nobody else writes these keys' tables while the context is open; at its end all of it is on disk.
+        Nothing of them stands. Raises ParametersRefused where another entry waits before it, or where no operation at
+        such a place fails.
+        """
+
+    def keys(self, number: int, operations: Sequence[int] | None = None) -> Keys:
+        """Of these operations of the entry, or of all of them. Raises ParametersRefused where it empties a table."""
+
+    def deciding(self, keys: Keys, hold: Hold = FOR_A_PERSON) -> AbstractContextManager[Decision]:
+        """Nobody else writes any of the tables while the context is open; at its end all of it is on disk.
+
+        Of a look nothing stands, and users write meanwhile.
 
         Nothing of it travels back. Raises LeaseLost, WriteContended.
         """
@@ -265,12 +253,10 @@ class SubscriberEnd(Protocol):
         """The tables are as the publisher's log finds them after this level; on disk. Raises LeaseLost."""
 
     def initialize(
-        self, copies: Mapping[str, Callable[[], Iterator[bytes]]], level: int, *, replace: bool
+        self, copies: Copies, level: int, *, replace: bool, about_to_commit: Callable[[], None]
     ) -> Filled:
-        """The tables' content and the level, in one transaction.
-
-        Raises SitesDiffer where a table has rows and these may not be replaced, and MappingNotReversible.
-        """
+        """The tables' content and the level, in one transaction; `about_to_commit` is its last step.
+        Raises SitesDiffer where a table has rows and these may not be replaced, and MappingNotReversible."""
 
     def replica(self) -> ComparedReplica:
         """The tables as they are, for a comparison."""

@@ -32,6 +32,11 @@ class Installation:
     conflicts_kept: timedelta = timedelta(days=30)
     announced: frozenset[str] = frozenset()  #: the tables of whose commits some synchronization wants to hear
 
+    @property
+    def carried(self) -> list[ReplicatedTable]:
+        """The tables of its links and of its replications."""
+        return [*self.tables, *(table for each in self.replications for table in each.tables)]
+
 
 @dataclass(frozen=True, slots=True)
 class Lacked:

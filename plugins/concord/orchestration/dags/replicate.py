@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from threading import Timer
 from typing import Any
 
-from airflow.sdk import DAG, BaseOperator, Context, Param, chain, get_current_context, task, teardown
+from airflow.sdk import (
+    DAG,
+    BaseOperator,
+    Context,
+    Param,
+    TriggerRule,
+    chain,
+    get_current_context,
+    task,
+    teardown,
+)
 from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration, config_path, load
@@ -254,11 +264,21 @@ def _tasks(name: str, replication: ReplicationSettings) -> None:
         replication_steps.release(name, get_current_context())
 
     plan: Any = begin()
-    links = [
-        ReplicateOperator(task_id=task_id, replication=name, plan=plan, direction=direction)
+    # The way back runs however the other one has ended, where `begin` has made a plan.
+    links: list[Any] = [
+        ReplicateOperator(
+            task_id=task_id,
+            replication=name,
+            plan=plan,
+            direction=direction,
+            trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
+        )
         for task_id, direction in _ways(replication).items()
     ]
-    chain(plan, *links, complete(plan), release())
+    done = complete(plan)
+    chain(plan, *links)
+    chain(links, done)
+    chain([*links, done], release())  # `done` falls as soon as one has failed
 
 
 def _ways(replication: ReplicationSettings) -> dict[str, Direction | None]:

@@ -13,6 +13,7 @@ from concord.jobs.replication import replication_name
 from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError
 from concord.messages.pace import Tell
+from concord.messages.several_errors import as_one
 from concord.orchestration.leases import keeping
 from concord.orchestration.tasks.replication_run import (
     ReplicationPlan,
@@ -33,9 +34,9 @@ def replicate_both_ways(
     tell: Tell,
     asked_to_end: Callable[[], bool],
 ) -> list[ReplicationReport]:
-    """One try of both directions at once, under one new epoch. Where one stops, both end.
+    """One try of both directions at once, under one new epoch. Where one stops, the other reads its log to the end.
 
-    Raises the ConcordError of the first that stopped; each direction's outcome is recorded.
+    Raises a ConcordError with the sentences of all that stopped; each direction's outcome is recorded.
     """
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
@@ -53,7 +54,6 @@ def replicate_both_ways(
             failed(engine, plan, job, outcome, started_at)
         else:
             done(engine, plan, job, outcome, started_at)
-    for stopped in outcomes:
-        if isinstance(stopped, ConcordError):
-            raise stopped
+    if stopped := as_one([each for each in outcomes if isinstance(each, ConcordError)]):
+        raise stopped
     return [each for each in outcomes if isinstance(each, ReplicationReport)]

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from concord.configuration.configuration import Configuration
 from concord.jobs.comparison import CompareReplicationJob, CompareReport
-from concord.messages.errors import LeaseHeld, WriteContended
+from concord.messages.errors import ConcordError, LeaseHeld, WriteContended
 from concord.messages.event_log import logger_named
 from concord.messages.pace import Tell, silent
 from concord.orchestration.tasks import parameters
@@ -90,4 +90,7 @@ class _CatchUp:
 
     def _run(self) -> None:
         ways = self.configuration.replications[self.name].ways
-        replicated(self.engine, self.configuration, self.name, self.owner, silent, ways)
+        run = (self.engine, self.configuration, self.name, self.owner, silent, ways)
+        for _, outcome in replicated(*run):
+            if isinstance(outcome, ConcordError):
+                raise outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import sleep, time
 from typing import cast
 from uuid import uuid4
@@ -34,7 +35,7 @@ from concord.repository.runs import INITIALIZE, begin_run, complete_run, fail_ru
 from concord.repository.status import last_runs
 from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
-from concord.transactional.replicate import never
+from concord.transactional.opening import never
 from spark_jobs.interruption import interrupt_all
 from spark_jobs.replicate import keep, look, work, work_both_ways
 
@@ -97,17 +98,18 @@ def replicate(
 ) -> ReplicationReport:
     """One try under a new epoch; operations by their effect, as the repository records them.
 
-    It stays as long as the configuration says where it can be `asked_to_end`, and else to the end of the log. Raises
-    a ConcordError.
+    It stays as the configuration says where it can be `asked_to_end`, else to the log's end. Raises a ConcordError.
     """
     started_at = pendulum.now("UTC")
     lease = keeping.take_for_run(engine, replication_name(plan.replication), plan.owner, plan.run_id)
-    job = replication_job(configuration, plan.replication, direction, epoch=lease.epoch)
-    stays = configuration.replications[plan.replication].stays if asked_to_end else {}
+    settings = configuration.replications[plan.replication]
+    made = partial(replication_job, configuration, plan.replication, epoch=lease.epoch)
+    job, back = made(direction), made(direction.related) if settings.both_ways else None
+    stays = settings.stays if asked_to_end else {}
     job = job.model_copy(update={"set_aside": set_aside, "approved": approved(engine, job), **stays})
     try:
         with keeping.kept(engine, lease, interrupt_all), spark_for(job.replication) as spark:
-            report = work(job, steps(), tell, asked_to_end or never, spark)
+            report = work(job, steps(), tell, asked_to_end or never, spark, back)
     except ConcordError as error:
         failed(engine, plan, job, error, started_at)
         raise
@@ -239,12 +241,19 @@ def keep_up(engine: Engine, configuration: Configuration, name: str, owner: str)
         return "a run is on"
     try:
         ways = configuration.replications[name].ways
-        kept = [keep(replication_job(configuration, name, way, epoch=lease.epoch)) for way in ways]
-        return "confirmed" if all(kept) else "transactions wait"
-    except ConcordError as error:
-        return error.message
+        why = dict.fromkeys(_why_kept(configuration, name, way, lease.epoch) for way in ways)
+        return "\n".join(filter(None, why)) or "confirmed"
     finally:
         keeping.give_back(engine, replication_name(name), owner)
+
+
+def _why_kept(configuration: Configuration, name: str, way: Direction, epoch: int) -> str:
+    """One direction's log, confirmed or not: where one cannot go on, the other's publisher has its disk back."""
+    try:
+        confirmed = keep(replication_job(configuration, name, way, epoch=epoch))
+        return "" if confirmed else "transactions wait"
+    except ConcordError as error:
+        return error.message
 
 
 def replication_job(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pendulum
 from airflow.sdk import Context
+from sqlalchemy import Engine
 
 from concord.configuration.configuration import config_path, load
 from concord.jobs.replication import replication_name
@@ -15,7 +16,9 @@ from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import objectives, parameters, replication_run
 from concord.orchestration.tasks.replication_run import ReplicateParameters, ReplicationPlan
-from concord.repository.runs import complete_run, release_run
+from concord.repository.models import RunState
+from concord.repository.runs import complete_run, fail_run, release_run
+from concord.repository.status import last_runs, transmissions
 
 
 def begin(name: str, context: Context) -> dict[str, Any]:
@@ -48,7 +51,8 @@ def complete(plan: Any) -> None:
 def release(name: str, context: Context) -> None:
     """Give the lease back, however the run went; a run that never said how it went is marked as released.
 
-    Then its directions are judged by their objective.
+    One of which a direction stopped has failed, although another one may have ended well after it. Then its directions
+    are judged by their objective.
     """
     plan = context["ti"].xcom_pull(task_ids="begin")
     with in_airflow_terms():
@@ -56,5 +60,15 @@ def release(name: str, context: Context) -> None:
         keeping.give_back(engine, replication_name(name), owners.of_run(context["dag_run"]))
         run_id = None if plan is None else ReplicationPlan.model_validate(plan).run_id
         if run_id is not None:
+            _fail_where_one_stopped(engine, name, run_id)
             release_run(engine, run_id, pendulum.now("UTC"))
         objectives.after_run(engine, replication_name(name), run_id, context)
+
+
+def _fail_where_one_stopped(engine: Engine, name: str, run_id: str) -> None:
+    """End a run that has not ended with the sentences of its directions that stopped."""
+    [run] = last_runs(engine, replication_name(name), limit=1)
+    sent = {each.direction: each for each in transmissions(engine, run_id)}
+    stopped = [each.error_message for each in sent.values() if each.error_message is not None]
+    if stopped and (run.id, run.state) == (run_id, RunState.RUNNING):
+        fail_run(engine, run_id, "\n".join(stopped), pendulum.now("UTC"))

@@ -12,6 +12,7 @@ from concord.databases.postgresql.log.pgoutput import (
     Commit,
     Delete,
     Insert,
+    LoggedColumn,
     Relation,
     Truncate,
     Update,
@@ -60,11 +61,22 @@ def test_a_transaction_begins_and_ends(start: int, end: int, at: int, transactio
 
 @given(
     OIDS,
-    st.lists(st.tuples(st.text(st.characters(exclude_characters="\0", codec="utf-8")), OIDS)),
+    st.lists(
+        st.builds(
+            LoggedColumn,
+            st.text(st.characters(exclude_characters="\0", codec="utf-8")),
+            OIDS,
+            st.integers(-1, 2**31 - 1),
+            st.booleans(),
+        )
+    ),
     st.sampled_from("dnfi"),
 )
-def test_a_table(oid: int, columns: list[tuple[str, int]], identity: str) -> None:
-    listed = b"".join(b"\1" + name.encode() + b"\0" + pack(">Ii", kind, -1) for name, kind in columns)
+def test_a_table(oid: int, columns: list[LoggedColumn], identity: str) -> None:
+    listed = b"".join(
+        bytes([of_key]) + name.encode() + b"\0" + pack(">Ii", kind, modifier)
+        for name, kind, modifier, of_key in columns
+    )
     said = b"R" + pack(">I", oid) + f"públic\0tāble\0{identity}".encode() + pack(">H", len(columns)) + listed
     assert decode(said) == Relation(oid, "públic", "tāble", tuple(columns), identity == "f")
 

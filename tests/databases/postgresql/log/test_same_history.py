@@ -79,3 +79,20 @@ def test_no_transaction_is_skipped_and_no_log_is_refused_that_has_lost_none(
     asked = LastEntry(last.number, POSTGRESQL + timedelta(microseconds=last.at))
     found = is_same(messages([*kept, *after], confirmed), OURS, asked, confirmed, level)
     assert found == (last in kept and not skipped)
+
+
+@given(logs(), st.data())
+def test_after_a_copy_every_entry_up_to_the_level_is_one_of_another_history(
+    made: tuple[list[Transaction], int, int], data: st.DataObject
+) -> None:
+    """Nothing was replayed since. The copy has all that the log holds from before it."""
+    log, _, _ = made
+    copy, confirmed = (data.draw(st.integers(0, log[-1].number)) for _ in "cc")
+    level = copy + data.draw(st.integers(0, 40))
+    skipped = [
+        each
+        for each in log
+        if max(copy, confirmed) < each.number <= level and each.changes and not each.replayed
+    ]
+    asked = LastEntry(copy, None)
+    assert is_same(messages(log, confirmed), OURS, asked, confirmed, level) == (not skipped)

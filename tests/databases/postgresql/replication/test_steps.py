@@ -427,7 +427,7 @@ def test_a_log_that_was_confirmed_beyond_the_subscriber_s_level_is_lost(
     ends = replication.open()
     confirmed = ends.publisher.confirmed()
     assert confirmed is not None
-    with pytest.raises(HistoryLost, match=r"^london: the log was confirmed beyond the subscriber's level"):
+    with pytest.raises(HistoryLost, match=r"^london: its log was confirmed beyond the level of capetown"):
         ends.publisher.refuse_lost(confirmed - 1, ends.subscriber.last_entry)
 
 

@@ -220,6 +220,20 @@ def test_what_the_source_refuses_names_the_table_and_no_value_of_a_private_one(
     assert road.staged() == []
 
 
+def test_a_row_that_postgresql_does_not_send_is_named_by_the_key_of_the_largest(road: Road) -> None:
+    road.sites.london.run("CREATE SEQUENCE asked", "GRANT USAGE ON SEQUENCE asked TO public")
+    once = "CASE WHEN nextval('public.asked') = 1 THEN 1 << 30 ELSE 10 END"
+    row = f"(SELECT n, repeat('x', {once} * n), NULL, false, false FROM generate_series(1, 2) n)"
+    part = replace(road.part(road.query(f"{row} x (c0, c1, c2, deleted, out_of_scope)")), key=("c0",))
+    with pytest.raises(LinkFailed) as refused:
+        relay(part, 1)
+    assert refused.value.message == (
+        "public.page: a row is larger than PostgreSQL sends, which is 1 GB: requested length too large."
+        " The largest has the key 2 and 49 bytes. Shorten the row or delete it at the site that sends it"
+    )
+    assert road.staged() == []
+
+
 def test_the_link_is_to_be_tried_again_when_the_source_ends_amid_its_rows(road: Road) -> None:
     ends = "(CASE WHEN n < 5000 THEN false ELSE pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid()) END)"
     series = f"(SELECT n, 'a', NULL, {ends}, false FROM generate_series(1, 9000) n) x"

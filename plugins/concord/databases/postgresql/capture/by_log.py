@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import untold_edits
 from concord.databases.postgresql.capture.shadow_table import WRITTEN_BY, Shadow
-from concord.databases.postgresql.facts import ownership
+from concord.databases.postgresql.facts import interruptions, ownership
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 
 #: The one row of a site whose log is read: the transactions that are registered, and how far the log is.
@@ -25,8 +25,13 @@ CREATE TABLE IF NOT EXISTS concord.log_capture (
     "CREATE TABLE IF NOT EXISTS concord.applied (transaction xid8 PRIMARY KEY)",
     # Of a table whose log is read: from where on, as what it is published, and why its history is lost.
     "ALTER TABLE concord.replicated_table ADD COLUMN IF NOT EXISTS logged_since pg_snapshot,"
-    " ADD COLUMN IF NOT EXISTS published oid, ADD COLUMN IF NOT EXISTS history_lost text",
+    " ADD COLUMN IF NOT EXISTS published text, ADD COLUMN IF NOT EXISTS history_lost text",
+    # It was an oid until format 27.
+    "ALTER TABLE concord.replicated_table ALTER COLUMN published TYPE text",
 )
+
+#: Why the log has a gap where a table is published as another one than it was.
+INTERRUPTED = "it was made anew, or was not published for a while"
 
 #: First in each transaction of the applier's that may write a replicated row. It writes nothing where no log is read.
 APPLIED = (
@@ -43,14 +48,18 @@ def _listed(shadow: Shadow) -> str:
     return f"{shadow.table.sql} ({', '.join(quote(name) for name in shadow.key)})"
 
 
-def published(shadows: Sequence[Shadow], found: Collection[int] | None) -> list[str]:
-    """The keys of these tables become part of the publication, which has the `found` ones (oids), or is not there.
-    None goes: until triggers tell of a table again, the log must."""
-    listed = [_listed(each) for each in shadows if each.table.oid not in (found or ())]
-    if found is None:
-        return [f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {', '.join(listed)}"]
-    added = [f"ALTER PUBLICATION {PUBLICATION} ADD TABLE {', '.join(listed)}"] if listed else []
-    return [ownership.refused_publication(PUBLICATION), *added]
+def published(shadows: Sequence[Shadow], *, whole: bool) -> list[str]:
+    """The keys of these tables are published, and nothing else. PostgreSQL leaves those alone that are so already.
+
+    `whole`: there is a publication, and it brings every operation. Another one is made anew, with all of its members.
+    """
+    if whole:
+        return [ownership.refused_publication(PUBLICATION), published_alone(shadows)]
+    return [
+        ownership.refused_publication(PUBLICATION),
+        ownership.publication_dropped(PUBLICATION),
+        f"CREATE PUBLICATION {PUBLICATION} FOR TABLE {', '.join(map(_listed, shadows))}",
+    ]
 
 
 def published_alone(shadows: Sequence[Shadow]) -> str:
@@ -60,22 +69,34 @@ def published_alone(shadows: Sequence[Shadow]) -> str:
     return f"ALTER PUBLICATION {PUBLICATION} SET TABLE {', '.join(map(_listed, shadows))}"
 
 
-def _place(shadow: Shadow) -> str:
+def membership(relation: str) -> str:
+    """As what a table (its oid, as SQL) is published now; NULL where it is not."""
+    return f"(SELECT m.identity FROM ({interruptions.published(PUBLICATION).members}) m WHERE m.relation = {relation})"
+
+
+def interrupted(relation: str) -> str:
+    """Condition on a row of `concord.replicated_table`: the log of the table (its oid, as SQL) is read, and has a gap.
+
+    Before format 28 the last part of a membership's identity was all that was remembered of it.
+    """
+    now = membership(relation)
     return (
-        "(SELECT r.oid FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid"
-        f" WHERE p.pubname = {literal(PUBLICATION)} AND r.prrelid = {shadow.table.oid})"
+        "logged_since IS NOT NULL"
+        f" AND coalesce(published::text NOT IN ({now}, split_part({now}, '/', 3)), true)"
     )
 
 
 def remembering(shadow: Shadow) -> list[str]:
     """From here on the log tells of the table: triggers told of all before, and nobody writes it now. A table whose
-    log is read already goes on from where it is; where it was made anew, its log has a gap."""
-    name, place = literal(shadow.name), _place(shadow)
-    gap = f"logged_since IS NOT NULL AND published IS DISTINCT FROM {place}"
+    log is read already goes on from where it is, unless its log has a gap."""
+    name, oid = literal(shadow.name), str(shadow.table.oid)
+    gap = interrupted(oid)
     return [
-        *losing(shadow.name, "it was made anew, or was not published for a while", gap),
-        "UPDATE concord.replicated_table SET logged_since = pg_current_snapshot(), published ="
-        f" {place} WHERE name = {name} AND (logged_since IS NULL OR {gap})",
+        *losing(shadow.name, INTERRUPTED, gap),
+        "UPDATE concord.replicated_table SET logged_since = pg_current_snapshot()"
+        f" WHERE name = {name} AND (logged_since IS NULL OR {gap})",
+        f"UPDATE concord.replicated_table SET published = {membership(oid)}"
+        f" WHERE name = {name} AND published IS DISTINCT FROM {membership(oid)}",
     ]
 
 

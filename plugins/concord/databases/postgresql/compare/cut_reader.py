@@ -10,6 +10,7 @@ import psycopg
 
 from concord.databases.contract.compared_site import HeldRow, Sums
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, log_in, one, rows
+from concord.databases.postgresql.facts.table_errors import of_table_read
 from concord.databases.postgresql.rows.acquire import POSITION_QUERY
 from concord.messages.errors import SiteUnavailable
 
@@ -19,9 +20,10 @@ ROWS_AT_ONCE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which cut of which site. `login` is a secret: it travels in pickled closures only."""
+    """Which table in which cut of which site. `login` is a secret: it travels in pickled closures only."""
 
     site: str
+    table: str
     login: str = field(repr=False)
     preamble: tuple[str, ...]
     position: str
@@ -58,11 +60,13 @@ class CutReader:
 
     @contextmanager
     def _in_our_words(self) -> Iterator[None]:
+        where = self.where
         try:
-            yield
+            with of_table_read(where.table, where.site, private=where.private):
+                yield
         except psycopg.Error as error:
-            said = in_our_words(error, self.where.site, private=self.where.private)
-            raise said from (None if self.where.private else error)
+            said = in_our_words(error, where.site, private=where.private)
+            raise said from (None if where.private else error)
 
     def _at_hand(self) -> Connection:
         if self.connection is not None:

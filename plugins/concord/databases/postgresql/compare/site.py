@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from concord.databases.contract.compared_site import DECIDED, Extent, Found, Hashing, Horizon
@@ -11,6 +12,7 @@ from concord.databases.contract.reading import Reading
 from concord.databases.postgresql.compare import hashed, queries
 from concord.databases.postgresql.compare.cut_reader import CutReader, Where
 from concord.databases.postgresql.facts.connection import conninfo, one, rows
+from concord.databases.postgresql.facts.table_errors import of_table_read
 from concord.databases.postgresql.rows import acquire
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.sites.end import worded
@@ -44,9 +46,11 @@ class Compared(Source):
     @worded
     def arrived_keys(self, shape: Shape, horizon: Horizon, most: int) -> list[str] | None:
         """Keys that may not have been sent yet; None when there are more than `most`."""
-        keys = [
-            key for (key,) in rows(self.connection, queries.arrived_keys_query(shape, horizon.since, most))
-        ]
+        with self._read(shape):
+            keys = [
+                key
+                for (key,) in rows(self.connection, queries.arrived_keys_query(shape, horizon.since, most))
+            ]
         return None if len(keys) > most else keys
 
     def own_reader(self, shape: Shape, cut: Cut) -> CutReader:
@@ -61,6 +65,7 @@ class Compared(Source):
         isolation = acquire.join_cut(cut.exported)[:2]
         return Where(
             self.access.name,
+            shape.name,
             conninfo(self._login, self._application),
             (*isolation, *queries.SCAN_SETTINGS),
             cut.position,
@@ -82,18 +87,23 @@ class Compared(Source):
     @worded
     def found(self, shape: Shape, horizon: Horizon, keys: Sequence[str]) -> dict[str, Found]:
         """Its state of the listed keys, here and now."""
-        return {
-            key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
-            for some in queries.chunks(keys)
-            for _, key, x1, x2, *version, _, outside, left, _ in rows(
-                self.connection, queries.held_by_key_query(shape, horizon, _TEXTS, some)
-            )
-        }
+        with self._read(shape):
+            return {
+                key: Found(version_of(*version), None if x1 is None else (x1, x2), outside, left)
+                for some in queries.chunks(keys)
+                for _, key, x1, x2, *version, _, outside, left, _ in rows(
+                    self.connection, queries.held_by_key_query(shape, horizon, _TEXTS, some)
+                )
+            }
 
     @worded
     def images(self, shape: Shape, keys: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """The whole rows of the listed keys that have one."""
-        return dict(rows(self.connection, queries.images_query(shape, keys))) if keys else {}
+        with self._read(shape):
+            return dict(rows(self.connection, queries.images_query(shape, keys))) if keys else {}
+
+    def _read(self, shape: Shape) -> AbstractContextManager[None]:
+        return of_table_read(shape.name, self.access.name, private=bool(shape.private))
 
     def decided(self, shape: Shape, decisions: Mapping[str, Mapping[str, Any]], cut: Cut) -> Reading:
         """Keys with their rows as they travel, and what was decided about them."""

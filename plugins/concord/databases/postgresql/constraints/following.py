@@ -46,9 +46,8 @@ class Following:
     @property
     def _same_child(self) -> str:
         """It still refers by the same values."""
-        columns = (self.child.table.column(name) for name in self.foreign_key.columns)
-        texts = ", ".join(column.type.exact(f"t.{column.sql}") for column in columns)
-        return f"{self.child.same_key('t', 'o')} AND to_jsonb(ARRAY[{texts}]::text[])::text = o.vals"
+        still = references.still_refers(self.child, self.foreign_key, "t", "o.vals")
+        return f"{self.child.same_key('t', 'o')} AND {still}"
 
     @property
     def _parents(self) -> str:

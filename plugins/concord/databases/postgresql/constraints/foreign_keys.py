@@ -67,6 +67,8 @@ class Mending:
         self.restored: dict[TableName, set[str]] = defaultdict(set)
         self.followed: dict[TableName, set[str]] = defaultdict(set)
         self.lost: Counter[str] = Counter()
+        #: Orphans from before their foreign key, which is NOT VALID: PostgreSQL leaves them, and so do links.
+        self.older = set[tuple[object, ...]]()
 
     @cached_property
     def shapes(self) -> Mapping[TableName, Shape]:
@@ -98,7 +100,8 @@ class Mending:
     def _lock(self) -> None:
         for each in self.judged.values():
             for foreign_key in each.staged.shape.table.foreign_keys:
-                references.lock_parents(self.connection, foreign_key, _staged(each))
+                with references.writing(foreign_key, self.judged, self.job.target.name):
+                    references.lock_parents(self.connection, foreign_key, _staged(each))
 
     def _orphans(self) -> list[Orphan]:
         found: dict[tuple[object, ...], Orphan] = {}
@@ -109,8 +112,12 @@ class Mending:
                 else self._judged(foreign_key)
             )
             parent = self.shapes[foreign_key.parent] if foreign_key.parent in self.left else None
-            for each in references.find(self.connection, foreign_key, children, child=child, parent=parent):
-                found[(foreign_key.child, foreign_key.name, each.row, each.values)] = each
+            with references.writing(foreign_key, self.judged, self.job.target.name):
+                for each in references.find(
+                    self.connection, foreign_key, children, child=child, parent=parent
+                ):
+                    if each.identity not in self.older or each.lost or each.known:
+                        found[each.identity] = each
         return list(found.values())
 
     def _judged(self, foreign_key: ForeignKey) -> Shape:
@@ -152,18 +159,14 @@ class Mending:
         foreign_key, what, parent = chosen
         if what is Remedy.REFUSE:
             raise references.refusal(groups[chosen], self.job, waits=parent is Parent.WAITS)
-        if what is Remedy.RESTORE_PARENT:
-            self._restore(foreign_key, groups[chosen])
-        elif what is Remedy.FOLLOW:
-            self._follow(foreign_key, groups[chosen])
-        else:
-            lost = parent is Parent.LOST
-            columns = (
-                None
-                if what is Remedy.DELETE_CHILD
-                else clearing.cleared(self.shapes.get(foreign_key.child), foreign_key, lost=lost)
-            )
-            self._give_way(foreign_key, groups[chosen], columns, lost=lost)
+        with references.writing(foreign_key, self.judged, self.job.target.name):
+            if what is Remedy.RESTORE_PARENT:
+                self._restore(foreign_key, groups[chosen])
+            elif what is Remedy.FOLLOW:
+                self._follow(foreign_key, groups[chosen])
+            else:
+                gone, lost = what is Remedy.DELETE_CHILD, parent in (Parent.LOST, Parent.MOVED)
+                self._give_way(foreign_key, groups[chosen], gone=gone, lost=lost)
 
     def _remedy(self, orphan: Orphan, fate: Parent) -> Remedy:
         foreign_key = orphan.foreign_key
@@ -177,17 +180,17 @@ class Mending:
                 clearing.cleared(child, foreign_key, lost=True),
                 child is not None and clearing.ours(child),
                 orphan.row in self.restored.get(foreign_key.child, ()),
+                follows=child is None or child.table.takes(foreign_key.columns),
             ),
             fate,
         )
 
-    def _give_way(
-        self, foreign_key: ForeignKey, found: Sequence[Orphan], columns: tuple[str, ...] | None, *, lost: bool
-    ) -> None:
-        """The children are deleted, or their `columns` become NULL."""
+    def _give_way(self, foreign_key: ForeignKey, found: Sequence[Orphan], *, gone: bool, lost: bool) -> None:
+        """The children are deleted, or end their reference by columns that become NULL."""
         shape = self.shapes[foreign_key.child]
+        columns = None if gone else clearing.cleared(shape, foreign_key, lost=lost)
         chosen = parents.list_orphans(self.connection, found)
-        still = f"to_jsonb(ARRAY[{_values(shape, foreign_key)}]::text[])::text = o.vals"
+        still = references.still_refers(shape, foreign_key, "t", "o.vals")
         listed = f"(SELECT {references.key_of(shape, 'o.key')}, o.vals FROM {chosen} o) o"
         rows = f"{listed} JOIN {shape.table.sql} t ON {shape.same_key('t', 'o')} AND {still}"
         run(self.connection, f"SELECT count(*) FROM (SELECT 1 FROM {rows} FOR UPDATE OF t) x")
@@ -203,13 +206,12 @@ class Mending:
             + ", ".join(f"{shape.table.column(name).sql} = NULL" for name in columns)
             + f" FROM {listed}"
         )
-        gone = literal(columns is None)
         run(
             self.connection,
             f"{change} WHERE {where}",
             restamp(
                 shape.shadow,
-                f"(SELECT {references.key_of(shape, 'o.key')}, {gone} AS concord_deleted FROM {chosen} o)",
+                f"(SELECT {references.key_of(shape, 'o.key')}, {literal(gone)} AS concord_deleted FROM {chosen} o)",
             ),
         )
 
@@ -271,7 +273,7 @@ class Mending:
                     self._follow(foreign_key, [each])
                 return
             clears = clearing.cleared(child, foreign_key, lost=True)
-            self._give_way(foreign_key, found, clears or None, lost=True)
+            self._give_way(foreign_key, found, gone=not clears, lost=True)
         else:
             self.lost[child.name] += logged
             self.followed[child.table.name] |= keys
@@ -282,16 +284,11 @@ class Mending:
         back = parents.bring_back(
             self.connection, self.job, foreign_key, shape, self.shapes.get(foreign_key.child), found
         )
+        if not foreign_key.validated:  # of these that are orphans still the source has no parent either
+            self.older |= {each.identity for each in found}
         self.lost[shape.name] += back.logged
         self.restored[shape.table.name] |= back.keys
         self.left.add(shape.table.name)
-
-
-def _values(shape: Shape, foreign_key: ForeignKey) -> str:
-    return ", ".join(
-        shape.table.column(name).type.exact(f"t.{shape.table.column(name).sql}")
-        for name in foreign_key.columns
-    )
 
 
 def _staged(judged: Judged) -> str:

@@ -186,12 +186,13 @@ def _from_source(
     name: str,
     found: Sequence[Orphan],
 ) -> None:
-    """The row of the child's own site; it must hold it, since the child is there. Several values may name one row."""
+    """The row of the child's own site; it must hold it, since the child is there, unless the key is NOT VALID. Several
+    values may name one row."""
     wanted = sorted({each.values for each in found})
     if not wanted:
         return
     held = held_by_source(job, shape, foreign_key, wanted)
-    if len(held) < len(wanted):
+    if len(held) < len(wanted) and foreign_key.validated:
         raise ConstraintViolated(
             f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that"
             f" are at neither site{references.shown(job, foreign_key, wanted)}; nothing was written. If they were just"

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.constraints import former
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.keys import ForeignKey
+from concord.databases.postgresql.facts.table_errors import of_table
 from concord.databases.postgresql.facts.types import written
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.messages.errors import ConstraintViolated
 from concord.tables.privacy import at_site
@@ -32,6 +35,10 @@ class Orphan:
     known: bool  #: the parent was here before this write
     moved: str | None = None  #: the parent's own key, likewise: it is here, and has other values now
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        return (self.foreign_key.child, self.foreign_key.name, self.row, self.values)
+
 
 def sql_name(name: TableName) -> str:
     """A table of the catalogue's in a statement."""
@@ -42,6 +49,17 @@ def key_text(shape: Shape, row: str) -> str:
     """A row's own key as an orphan tells it."""
     texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in shape.key)
     return f"to_jsonb(ARRAY[{texts}]::text[])::text"
+
+
+def writing(
+    foreign_key: ForeignKey, judged: Mapping[TableName, Judged], site: str
+) -> AbstractContextManager[None]:
+    """While it is looked at: its errors are those of the table that is written, the child or the parent alone."""
+    table = judged.get(foreign_key.child) or judged.get(foreign_key.parent)
+    if table is None:
+        return nullcontext()
+    shape = table.staged.shape
+    return of_table(shape.name, site, private=bool(shape.private))
 
 
 def key_of(shape: Shape, texts: str) -> str:
@@ -113,6 +131,13 @@ def has_values(foreign_key: ForeignKey, parent: str) -> str:
 def _exact(child: Shape | None, name: str) -> str:
     value = f"c.{quote(name)}"
     return child.table.column(name).type.exact(value) if child else written(value)
+
+
+def still_refers(child: Shape, foreign_key: ForeignKey, row: str, values: str) -> str:
+    """Condition: the child refers by these values, as an orphan tells them."""
+    columns = map(child.table.column, foreign_key.columns)
+    texts = ", ".join(column.type.exact(f"{row}.{column.sql}") for column in columns)
+    return f"to_jsonb(ARRAY[{texts}]::text[])::text = {values}"
 
 
 def that_referred(foreign_key: ForeignKey, parent: Shape) -> str:

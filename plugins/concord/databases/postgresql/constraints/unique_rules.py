@@ -78,7 +78,16 @@ def _may_be_null(shape: Shape, name: str) -> bool:
 
 def read(connection: Connection, shape: Shape) -> list[UniqueRule]:
     """The rules by which rows of different keys can collide, and of which a link sees every column."""
-    found = [
+    return [
+        rule
+        for rule in of_table(connection, shape.table.oid)
+        if not _is_key(rule, shape.shadow.key) and set(rule.columns) <= set(shape.names)
+    ]
+
+
+def of_table(connection: Connection, oid: int) -> list[UniqueRule]:
+    """All rules of a table, its key's own among them."""
+    return [
         UniqueRule(
             name,
             immediate,
@@ -91,13 +100,8 @@ def read(connection: Connection, shape: Shape) -> list[UniqueRule]:
             tuple(columns),
         )
         for name, immediate, nulls, excludes, exact, predicate, parts, compared, columns in rows(
-            connection, _RULES.format(oid=shape.table.oid, compared=of_index())
+            connection, _RULES.format(oid=oid, compared=of_index())
         )
-    ]
-    return [
-        rule
-        for rule in found
-        if not _is_key(rule, shape.shadow.key) and set(rule.columns) <= set(shape.names)
     ]
 
 

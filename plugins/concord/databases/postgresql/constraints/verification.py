@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.keys import UniqueKey
+from concord.databases.postgresql.facts.table_errors import of_table
 from concord.databases.postgresql.write.judged import Judged
 from concord.messages.errors import ConstraintViolated
 from concord.tables.replication_set import TableName
@@ -19,8 +20,10 @@ def verify(connection: Connection, judged: Sequence[Judged], site: str) -> None:
     Raises ConstraintViolated; the transaction then rolls back and nothing was written.
     """
     for each in judged:
-        for unique in each.staged.shape.table.deferrable_unique:
-            _verify_unique(connection, each, unique, site)
+        shape = each.staged.shape
+        with of_table(shape.name, site, private=bool(shape.private)):
+            for unique in shape.table.deferrable_unique:
+                _verify_unique(connection, each, unique, site)
 
 
 def _verify_unique(connection: Connection, judged: Judged, unique: UniqueKey, site: str) -> None:

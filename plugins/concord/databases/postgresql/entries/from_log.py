@@ -9,6 +9,7 @@ from datetime import datetime
 from math import inf
 from typing import overload
 
+from concord.databases.contract.logged_structures import LogAltered
 from concord.databases.postgresql.calls.marks import Marks
 from concord.databases.postgresql.entries import staged_row
 from concord.databases.postgresql.entries.brake import Brake
@@ -26,7 +27,7 @@ from concord.databases.postgresql.log.pgoutput import (
     Values,
     decode,
 )
-from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.log.published import Kind, Published
 from concord.messages.errors import StructureChanged
 from concord.values.moment import POSTGRESQL, moment
 
@@ -84,12 +85,13 @@ class Entries:
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
         self._inside, self._most = False, most
+        self._written = set[int]()  # by the entry that is being read
         self._batch = Gathered()
 
     def batches(self, messages: Iterator[bytes | Read | None]) -> Iterator[Gathered]:
         """A batch is handed out when it is full, and at an entry's end when nothing more waits.
 
-        A large entry is in a batch with no other.
+        A large entry is in a batch with no other. Raises LogAltered once all before it is handed out.
         """
         yield from filter(None, self.coming(messages))
         if self._batch.is_worth_it:
@@ -99,7 +101,12 @@ class Entries:
         """The same, and None when nothing waits and nothing is gathered."""
         for message in messages:
             if isinstance(message, bytes):
-                self._take(message)
+                try:
+                    self._take(message)
+                except LogAltered:
+                    if self._batch.level is not None:  # of the entry that is being read no end follows
+                        yield self._handed_out()
+                    raise
                 if self._batch.full or self._batch.is_large or self._grows_large or self._is_enough:
                     yield self._handed_out()
             elif message is None and not self._inside:
@@ -138,6 +145,7 @@ class Entries:
         elif isinstance(said, Begin):
             self._inside, self._committed_at, self._replayed = True, said.committed_at, False
             self._commit, self._size, self._held = said.commit, 0, False
+            self._written.clear()
             self._seq += 1
             self._first = self._seq
             self._begun()
@@ -153,6 +161,7 @@ class Entries:
                 self._own.add(said.oid)
             else:
                 self._refuse_altered(said)
+                self._written.add(said.oid)
 
     def _begun(self) -> None:
         """An entry begins."""
@@ -227,18 +236,26 @@ class Entries:
         return self._first, self._seq
 
     def _refuse_altered(self, said: Relation) -> None:
-        """Raises StructureChanged where the log was written for other columns than the table has now.
+        """Raises LogAltered where the log has other columns of the table than those for which it is read.
 
         A value of another type may be read as one of this type, and be another value.
         """
         place = self._places.get(said.oid)
-        known = () if place is None else self._published.tables[place].logged
-        if said.columns != tuple((column.name, column.type_oid) for column in known):
-            raise StructureChanged(
-                f"{said.schema}.{said.name} has other columns or types in the publisher's log than it has now;"
-                " run `provision`, and initialize the replication again"
+        table = None if place is None else self._published.tables[place]
+        if table is None or not table.is_logged_as(said):
+            if said.oid in self._written:
+                raise StructureChanged(
+                    f"{said.schema}.{said.name} was altered at the publisher by a transaction that had written it"
+                    " already, which no run can replay; make the same change at the subscriber, and initialize the"
+                    " replication again with `replace`"
+                )
+            different = (
+                f"{said.schema}.{said.name} has other columns or types in the publisher's log than it has now"
             )
-        if place is not None and self._published.tables[place].images and not said.whole:
+            if table is None or table.kind is not Kind.ROWS:
+                raise StructureChanged(f"{different}; run `provision`, and initialize the replication again")
+            raise LogAltered(different, said.oid, said)
+        if table.images and not said.whole:
             raise StructureChanged(
                 f"the publisher's log holds operations on {said.schema}.{said.name} from before its rows were published"
                 " as they were. Run the replication once with `conversions: count`; later runs may compare rows"

@@ -39,6 +39,8 @@ class Column:
     filled: str | None = None  #: what the rows got that were there when the column was added
     casts: tuple[str, ...] = ()  #: of its type, or of a type inside that, by functions that somebody wrote
     type_oid: int = field(default=0, compare=False)  #: as this site's log names its type
+    version: str = field(default="", compare=False)  #: another one whenever the column itself was altered
+    default_oid: int = field(default=0, compare=False)
     plain: bool = True  #: its type's name describes the type completely (`columns_query`)
 
     @property
@@ -91,6 +93,10 @@ class Table:
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
+
+    def takes(self, names: Sequence[str]) -> bool:
+        """Can an update set these columns?"""
+        return not any(each.generated or each.identity == "a" for each in map(self.column, names))
 
     def key_of(self, declared: Sequence[str] | None) -> tuple[str, ...]:
         return tuple(declared) if declared else self.primary_key
@@ -248,6 +254,8 @@ def _column(row: Row, types: Mapping[int, Row]) -> Column:
         filled=row["filled"],
         casts=tuple(inside["casts"]),
         type_oid=row["type_oid"],
+        version=row["version"],
+        default_oid=row["default_oid"],
         plain=row["plain"],
     )
 

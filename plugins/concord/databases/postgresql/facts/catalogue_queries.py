@@ -55,8 +55,10 @@ SELECT start, kind, string_agg(
   FROM below GROUP BY start, kind) y"""
 
 
-def columns_query(oids: str) -> str:
+def columns_query(oids: str, attributes: str = "pg_attribute") -> str:
     """Of the tables `oids`: their columns, with the names of their types.
+
+    `attributes` has the columns of `pg_attribute`, of which they are read.
 
     A type is plain when its name describes it completely: one of PostgreSQL's own base types, or an array of one. Most
     columns have such a type. `types_query`, for all others, takes longer than every other query of the catalogue.
@@ -73,8 +75,11 @@ SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_n
        CASE WHEN a.atthasdef AND a.attgenerated = '' THEN
          (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum)
        END AS default_expression,
-       a.attnum::int AS place, CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled
-  FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+       a.attnum::int AS place, a.xmin::text AS version,
+       CASE WHEN a.atthasdef THEN (SELECT d.oid::bigint FROM pg_attrdef d WHERE d.adrelid = a.attrelid
+                                      AND d.adnum = a.attnum) ELSE 0 END AS default_oid,
+       CASE WHEN a.atthasmissing THEN a.attmissingval::text END AS filled
+  FROM {attributes} a JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
   JOIN pg_namespace tn ON tn.oid = coalesce(e.typnamespace, t.typnamespace)
  WHERE a.attrelid = ANY ({oids}) AND a.attnum > 0 AND NOT a.attisdropped
@@ -142,7 +147,8 @@ SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint A
        {_end("k.conrelid", "k.conkey")} AS child, {_end("k.confrelid", "k.confkey")} AS parent,
        k.conkey AS columns, k.confkey AS referenced, k.confdelsetcols AS set_columns,
        {_compared("k.conpfeqop", "c")} AS comparisons, {_compared("k.conppeqop", "p")} AS among_parents,
-       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full, {_IS_TEMPORAL} AS temporal
+       k.confdeltype::text AS on_delete, k.confmatchtype = 'f' AS match_full, {_IS_TEMPORAL} AS temporal,
+       k.convalidated AS validated
   FROM pg_constraint k
  WHERE k.contype = 'f' AND k.conparentid = 0 AND {_IS_CHECKED}
    AND (k.conrelid = ANY ({{oids}}) OR k.confrelid = ANY ({{oids}}))

@@ -1,4 +1,4 @@
-"""The memory of how each table is captured for replications: an interruption shows, even once it was repaired.
+"""The memory of how each table is captured: an interruption shows, even once it was repaired.
 
 A table that leaves its publication and comes back has another identity there, as has one whose triggers were made
 anew. Whatever its users wrote in between was captured by nobody. `provision` counts such interruptions.
@@ -49,6 +49,15 @@ class Captured(NamedTuple):
     @property
     def told(self) -> str:
         return f"{self.schema}.{self.name}"
+
+
+def published(name: str) -> Source:
+    """Each table's membership in the publication as it is: whatever ends or narrows it gives it another identity."""
+    return Source(
+        name,
+        "SELECT r.prrelid AS relation, concat_ws('/', p.oid, p.xmin, r.oid) AS identity FROM pg_publication_rel r"
+        f" JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = {literal(name)}",
+    )
 
 
 def counted(source: Source, tables: Sequence[int], own: Sequence[str] = ()) -> Iterator[str]:

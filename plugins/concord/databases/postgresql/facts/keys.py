@@ -22,6 +22,7 @@ class ForeignKey:
     on_delete: str = "a"  #: pg_constraint.confdeltype
     set_columns: tuple[str, ...] = ()  #: those that ON DELETE SET NULL names; empty is all of them
     match_full: bool = False
+    validated: bool = True  #: False (NOT VALID): rows from before it may refer to nothing
     #: A value of the parent's on the left, one of the child's on the right; column by column.
     comparisons: tuple[Comparison, ...] = ()
     among_parents: tuple[Comparison, ...] = ()  #: likewise, of two values of the parent's column
@@ -62,6 +63,7 @@ def foreign_key_of(row: Mapping[str, Any]) -> ForeignKey:
         on_delete=row["on_delete"],
         set_columns=_named(child, row["set_columns"] or ()),
         match_full=row["match_full"],
+        validated=row["validated"],
         comparisons=tuple(map(comparison_of, row["comparisons"])),
         among_parents=tuple(map(comparison_of, row["among_parents"])),
     )

@@ -12,7 +12,7 @@ OWNER_PREFIX = "concord_owner_of_"
 PUBLICATION = "concordcapture"
 
 #: Raised when these objects change; `provision` brings an older site up to it.
-FORMAT = 27
+FORMAT = 28
 
 #: The parts that make a database this very one: system identifier, timeline, database (F17, F66).
 IDENTITY = """

@@ -50,11 +50,11 @@ SELECT o.rolname::text AS owner, array_agg(pg_describe_object(m.classid, m.objid
 #: Query: who owns one of Concord's schemas and is neither Concord's role nor of `is_concords`, if anybody. Each session
 #: asks it first, and takes no word from the session's settings: what it reads next stands in these schemas.
 SQUATTER = f"""
-SELECT min(o.rolname::text) FROM pg_catalog.pg_namespace n
+SELECT pg_catalog.min(o.rolname::pg_catalog.text) FROM pg_catalog.pg_namespace n
   JOIN pg_catalog.pg_roles o ON o.oid OPERATOR(pg_catalog.=) n.nspowner
- WHERE n.nspname::text OPERATOR(pg_catalog.=) ANY (ARRAY[{", ".join(map(literal, SCHEMAS))}])
+ WHERE n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (ARRAY[{", ".join(map(literal, SCHEMAS))}])
    AND NOT (o.rolsuper OR o.rolname OPERATOR(pg_catalog.=) current_user
-            OR pg_catalog.starts_with(o.rolname::text, {literal(OWNER_PREFIX)}))"""
+            OR pg_catalog.starts_with(o.rolname::pg_catalog.text, {literal(OWNER_PREFIX)}))"""
 
 
 def squatted(owner: str, database: str) -> ConnectionRefused:

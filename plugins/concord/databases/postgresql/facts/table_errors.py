@@ -4,19 +4,22 @@ others go on."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import psycopg
 
+from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.refusal import is_refusal, told
-from concord.messages.errors import StructureChanged
+from concord.messages.errors import StructureChanged, WriteContended
 
 #: Classes of errors, and some of other classes: a name that is not found, something that PostgreSQL cannot do to the
 #: table, an index that is damaged, rows that are published and have no identity.
 _CLASSES = ("42", "0A", "2F", "3F", "XX", "55000")
 #: Missing rights are named elsewhere, and granted by `provision`.
 _NOT_THESE = ("42501",)
+#: Somebody else holds the table, or rows of it.
+_CONTENDED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 #: A function, table, type or schema is not found.
 _NOT_FOUND = ("42883", "42P01", "42704", "3F000")
 
@@ -25,17 +28,65 @@ _FUNCTION = re.compile(r'function "?([^"\s(]+(?:\([^)]*\))?)')
 
 @contextmanager
 def of_table(table: str, site: str, *, private: bool) -> Iterator[None]:
-    """While one table's rows are judged or written. Raises StructureChanged for an error of the table's own objects."""
+    """While one table's rows are judged or written. Raises StructureChanged for an error of the table's own objects,
+    WriteContended where somebody is in the way."""
     try:
         yield
+    except _CONTENDED as error:
+        raise WriteContended(f"{table}: {site}: {told(error, private=private)}", table=table) from error
     except psycopg.Error as error:
         if not is_of_a_table(error):
             raise
-        why = f"{told(error, private=private)} (SQLSTATE {error.sqlstate})"
+        why = _why(error, private=private)
         raise StructureChanged(
-            f"{table}: {site} cannot write it: {why}. {remedy(error)}; nothing of the table was written",
+            f"{table}: {site} cannot write it: {why}; nothing of the table was written",
             table=table,
         ) from (None if private else error)
+
+
+@contextmanager
+def of_table_read(table: str, site: str, *, private: bool) -> Iterator[None]:
+    """While one table's rows are read. Raises StructureChanged for an error of the table's own objects or of a row."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if not is_of_a_table(error) and not is_refusal(error):
+            raise
+        raise StructureChanged(
+            f"{table}: {site} cannot read it: {_why(error, private=private)}", table=table
+        ) from (None if private else error)
+
+
+def is_of_size(error: psycopg.Error) -> bool:
+    """About a row or value that is larger than PostgreSQL handles, which is 1 GB."""
+    return isinstance(error, psycopg.errors.ProgramLimitExceeded) or "memory alloc" in str(error)
+
+
+def naming(table: str, statement: str) -> str:
+    """The statement, whose error names the table, also where one round trip carries those of several tables.
+
+    One that writes would take an id for its subtransaction.
+    """
+    block = f"""
+BEGIN
+  {statement};
+EXCEPTION WHEN OTHERS THEN
+  RAISE EXCEPTION USING MESSAGE = SQLERRM, ERRCODE = SQLSTATE, TABLE = {literal(table)};
+END"""
+    return f"DO {literal(block)}"
+
+
+@contextmanager
+def of_named(tables: Mapping[str, bool], site: str) -> Iterator[None]:
+    """`of_table` for the table that the error of such a statement names. `tables`: is each one private?"""
+    try:
+        yield
+    except psycopg.Error as error:
+        table = error.diag.table_name
+        if table is None or table not in tables:
+            raise
+        with of_table(table, site, private=tables[table]):
+            raise
 
 
 def is_of_a_table(error: psycopg.Error) -> bool:
@@ -44,8 +95,14 @@ def is_of_a_table(error: psycopg.Error) -> bool:
     return state.startswith(_CLASSES) and state not in _NOT_THESE and not is_refusal(error)
 
 
+def _why(error: psycopg.Error, *, private: bool) -> str:
+    return f"{told(error, private=private)} (SQLSTATE {error.sqlstate}). {remedy(error)}"
+
+
 def remedy(error: psycopg.Error) -> str:
     """The way to mend it."""
+    if is_of_size(error):
+        return "A row is too large: shorten or delete it"
     if error.sqlstate in _NOT_FOUND and (function := _FUNCTION.search(error.diag.context or "")):
         return (
             f"The function {function[1]} of an index, constraint, column or domain finds a name by search_path, which"

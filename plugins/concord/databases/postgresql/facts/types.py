@@ -45,7 +45,7 @@ BINARY = frozenset(
     ]
 )
 
-#: Of extensions, whose texts are exact. They are no keys: their operators live outside of pg_catalog.
+#: Of extensions, whose texts are exact.
 _OF_EXTENSIONS = frozenset(
     [
         # of cube and pgvector: the shortest texts of their floats
@@ -106,8 +106,11 @@ AS_TEXT = (
 #: written as the server's locale says, or leaves out what is behind an ISSN.
 NOT_EXACT = frozenset(["money", "oid", "xid", "cid", "tid", "aclitem", "issn"])
 
+#: Their operators live outside pg_catalog, where no connection of ours looks.
+_OWN_OPERATORS = _OF_EXTENSIONS | frozenset(["citext", "hstore", "ltree"])
+
 #: Cannot be a key: equal values have several forms, or are compared by an approximation (F42).
-UNFIT_FOR_KEY = _OF_EXTENSIONS | frozenset(
+UNFIT_FOR_KEY = _OWN_OPERATORS | frozenset(
     [
         "float4",
         "float8",
@@ -123,14 +126,10 @@ UNFIT_FOR_KEY = _OF_EXTENSIONS | frozenset(
         "circle",
         "tsvector",
         "tsquery",
-        "hstore",
         "jsonpath",
         "interval",
         "pg_snapshot",
         "txid_snapshot",
-        # Their operators live outside pg_catalog, where no connection of ours looks.
-        "citext",
-        "ltree",
     ]
 )
 #: Equal values of these may be written in several ways (F42).
@@ -201,11 +200,16 @@ class ColumnType:
     @property
     def fit_for_key(self) -> bool:
         one_form = self.kind not in ("r", "m") or self.root not in SEVERAL_FORMS  # [1.0,2) and [1.00,2)
-        # PostgreSQL has no operator for domains over enums: it would take one of a type that a cast of theirs leads to.
-        comparable = self.kind != "d" or not self.root.startswith("enum:")
-        return (
-            self.supported and self.kind != "a" and one_form and comparable and self.root not in UNFIT_FOR_KEY
-        )
+        of_rows = self.supported and self.kind != "a" and self.root not in UNFIT_FOR_KEY
+        return of_rows and one_form and self.is_comparable
+
+    @property
+    def is_comparable(self) -> bool:
+        """Does an operator in pg_catalog compare two of its values?"""
+        if self.kind == "d":
+            # PostgreSQL has none for domains over enums: it takes one of a type that a cast of theirs leads to.
+            return not self.root.startswith("enum:") and self.root not in _OWN_OPERATORS
+        return self.kind != "b" or self.built_in
 
     @property
     def sortable(self) -> bool:

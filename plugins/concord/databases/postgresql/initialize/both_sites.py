@@ -50,7 +50,7 @@ class Initialization(PairOfEnds):
         try:
             return self._begin(progress, tell)
         except psycopg.Error as error:
-            raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
+            raise in_our_words(error, self.sites) from error
 
     def _begin(self, progress: Progress, tell: Tell) -> list[Progressed]:
         self._check_grants()
@@ -101,7 +101,7 @@ class Initialization(PairOfEnds):
             self._fence()
             return self.finish(planned, lambda step: None)
         except psycopg.Error as error:
-            raise in_our_words(error, f"{self.source.access.name} or {self.target.access.name}") from error
+            raise in_our_words(error, self.sites) from error
 
     def _resumed(self) -> dict[str, Progressed]:
         """The rest of a killed initialization of the same kind; a table that ended in errors starts over."""
@@ -249,7 +249,12 @@ class Initialization(PairOfEnds):
         Raises ConstraintViolated with the rows that were refused; then their tables are not initialized.
         Raises LeaseLost.
         """
-        done = list(states)
+        try:
+            return self._finish(list(states), progress)
+        except psycopg.Error as error:
+            raise in_our_words(error, self.sites) from error
+
+    def _finish(self, done: Sequence[Progressed], progress: Progress) -> list[TableInitialization]:
         self._put_back_indexes()
         progress("verify")
         errors = [error for each in done for error in each.errors] + self._violations(done)
@@ -259,7 +264,8 @@ class Initialization(PairOfEnds):
         progress("start")
         for each in done:
             if each.how is How.EQUAL:
-                self._tell_versions(each.table)
+                with self.about(each.table):
+                    self._tell_versions(each.table)
         starts = {each.table: self._start_of(each) for each in done}
         common_history.start_pair(self.job.link, self.source, self.target, starts)
         names = [each.table for each in done]

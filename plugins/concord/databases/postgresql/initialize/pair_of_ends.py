@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Self, TypeVar
 
 from concord.databases.contract.initialization import Progressed
+from concord.databases.postgresql.facts.about_table import about
 from concord.databases.postgresql.facts.connection import Connection, Transaction, one
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.common_history import Proof
@@ -65,6 +66,15 @@ class PairOfEnds:
     @property
     def synchronization(self) -> str:
         return self.job.link.synchronization
+
+    @property
+    def sites(self) -> str:
+        """Their names, for a message about either."""
+        return f"{self.source.access.name} or {self.target.access.name}"
+
+    def about(self, table: str) -> AbstractContextManager[None]:
+        private = any(each.is_private for each in self.job.link.tables if each.name == table)
+        return about(table, self.sites, private=private)
 
     def _check_grants(self) -> None:
         """Before anything is asked of Concord's own tables, or written. Raises PrivilegeMissing."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.contract.initialization import Progressed
+from concord.databases.postgresql.facts.about_table import about
 from concord.databases.postgresql.facts.connection import one, rows
 from concord.databases.postgresql.initialize import common_history, progress
 from concord.databases.postgresql.initialize.common_history import Proof
@@ -49,9 +50,11 @@ class Planning:
         if not unproven and not resumed:
             unproven = list(tables)
         planned, refused = [], []
+        sites = " or ".join(end.access.name for end in self._ends)
         for table in unproven:
             try:
-                planned.append(self._table_plan(table.name, stands))
+                with about(table.name, sites, private=table.is_private):
+                    planned.append(self._table_plan(table.name, stands))
             except SitesDiffer as error:
                 refused.append(error.message)
         if refused:

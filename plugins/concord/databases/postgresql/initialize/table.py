@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+
+import psycopg
 
 from concord.databases.contract.ends import Progress
 from concord.databases.contract.initialization import Key, KeyRange, Progressed, Written
@@ -23,9 +26,10 @@ from concord.databases.postgresql.initialize.key_range import (
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged, drop_orphans
 from concord.databases.postgresql.sites.ends import Source, Target
+from concord.databases.postgresql.write import untranslatable
 from concord.jobs.initialization import How, InitializationJob
 from concord.jobs.link import LinkJob
-from concord.messages.errors import StructureChanged
+from concord.messages.errors import ConcordError, LinkFailed, StructureChanged
 from concord.messages.pace import Meter
 from concord.rules.initialization_rule import Way
 
@@ -130,6 +134,24 @@ class Passage:
 
     def staging_login(self) -> str:
         return self.target.staging_login()
+
+    def explained(self, ranges: Sequence[KeyRange], error: LinkFailed) -> LinkFailed:
+        """The same, of rows that the target's encoding cannot hold, by their keys where these are nobody's secret."""
+        shape = self.source_shape
+        with suppress(psycopg.Error, ConcordError):  # the error must not wait for another one
+            encoding = untranslatable.encoding_of(self.target.connection)
+            if encoding == "UTF8" or shape.key_is_private:
+                return error
+            rows = " OR ".join(f"({self.order.condition(each, shape, 't')})" for each in ranges)
+            query = f"SELECT t.* FROM {shape.table.sql} t WHERE {rows}"
+            columns = [column.sql for column in shape.key]
+            with closing(self.source.another()) as source:
+                keys = untranslatable.keys_at(source, (), query, columns, encoding)
+            if keys:
+                return LinkFailed(
+                    f"{shape.name}: {untranslatable.told(f' of key {keys}', encoding)}", **error.facts
+                )
+        return error
 
     def drop(self, staged: Staged) -> None:
         """The rows are written, or will be read again."""

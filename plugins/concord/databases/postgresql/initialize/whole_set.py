@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.constraints.references import refers_to
+from concord.databases.postgresql.facts.about_table import about
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey
 from concord.databases.postgresql.rows.shape import Shape
@@ -33,13 +34,14 @@ def violations(
     by_table = {shape.table.name: shape for shape in ours.values()}
     found: list[RowError] = []
     for shape in shapes:
-        for foreign_key in shape.table.foreign_keys:
-            parent = by_table.get(foreign_key.parent)
-            theirs = elsewhere.get(parent.name) if parent else None
-            there = (other[0].connection, theirs) if theirs else None
-            found += _orphans(end, shape, foreign_key, there, most - len(found))
-        for unique in shape.table.deferrable_unique:
-            found += _twice(end, shape, unique, most - len(found))
+        with about(shape.name, end.access.name, private=bool(shape.private)):
+            for foreign_key in shape.table.foreign_keys:
+                parent = by_table.get(foreign_key.parent)
+                theirs = elsewhere.get(parent.name) if parent else None
+                there = (other[0].connection, theirs) if theirs else None
+                found += _orphans(end, shape, foreign_key, there, most - len(found))
+            for unique in shape.table.deferrable_unique:
+                found += _twice(end, shape, unique, most - len(found))
     return found[:most]
 
 

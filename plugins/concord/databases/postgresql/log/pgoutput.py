@@ -18,7 +18,7 @@ UNCHANGED = None
 Values = list[bytes | None]
 
 _BEGIN, _COMMIT = Struct(">QqI"), Struct(">BQQq")
-_OID, _COUNT, _LENGTH = Struct(">I"), Struct(">H"), Struct(">I")
+_OID, _COUNT, _LENGTH, _TYPE = Struct(">I"), Struct(">H"), Struct(">I"), Struct(">Ii")
 
 
 class Begin(NamedTuple):
@@ -35,13 +35,22 @@ class Commit(NamedTuple):
     number: int  #: the end of its commit record in the log
 
 
+class LoggedColumn(NamedTuple):
+    """A column of a table as it was when its operation was logged."""
+
+    name: str
+    type_oid: int
+    modifier: int  #: of the type, as `varchar(20)` has one
+    of_key: bool  #: of the replica identity
+
+
 class Relation(NamedTuple):
     """A table, told before its first row, and whenever it may have changed."""
 
     oid: int
     schema: str
     name: str
-    columns: tuple[tuple[str, int], ...]  #: name, and the type's oid
+    columns: tuple[LoggedColumn, ...]
     whole: bool  #: its operations bring the row as it was: its replica identity is FULL
 
 
@@ -101,8 +110,10 @@ def _relation(message: bytes) -> Relation:
     at += 3
     columns = []
     for _ in range(count):
+        of_key = message[at] == 1
         column, at = _text(message, at + 1)
-        columns.append((column, _OID.unpack_from(message, at)[0]))
+        type_oid, modifier = _TYPE.unpack_from(message, at)
+        columns.append(LoggedColumn(column, type_oid, modifier, of_key))
         at += 8
     return Relation(oid, schema, name, tuple(columns), whole)
 

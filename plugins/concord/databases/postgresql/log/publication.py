@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.connection import Connection, rows
-from concord.databases.postgresql.facts.interruptions import Source
 from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
 
@@ -71,9 +70,11 @@ def statements(
 def _listed(table: PublishedTable) -> str:
     """PostgreSQL refuses updates of a table with a list of columns where its replica identity is FULL.
 
+    It lets no owner drop a listed column or give it another type. A table that travels whole has no list.
+
     By the filter PostgreSQL itself makes a delete of an update that leaves it, and an insert of one that enters it.
     """
-    chosen = "" if table.full else f" ({', '.join(column.sql for column in table.columns)})"
+    chosen = f" ({', '.join(column.sql for column in table.columns)})" if table.listed else ""
     return f"{table.table.sql}{chosen}{'' if table.where is None else f' WHERE ({table.where})'}"
 
 
@@ -86,6 +87,13 @@ def _filters_mark(tables: Sequence[PublishedTable]) -> str | None:
 def is_known(connection: Connection, name: str) -> bool:
     """Is there a publication of that name?"""
     return bool(rows(connection, f"SELECT 1 FROM pg_publication WHERE pubname = {literal(name)}"))
+
+
+def is_whole(connection: Connection, name: str) -> bool:
+    """Is there one, and does it bring every operation?"""
+    return bool(
+        rows(connection, f"SELECT 1 FROM pg_publication p WHERE pubname = {literal(name)} AND {WHOLE}")
+    )
 
 
 def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -> set[int]:
@@ -110,15 +118,6 @@ BEGIN
   END IF;
 END"""
     return f"DO {literal(block)}"
-
-
-def source(name: str) -> Source:
-    """Each table's membership in the publication as it is: whatever ends or narrows it gives it another identity."""
-    return Source(
-        name,
-        "SELECT r.prrelid AS relation, concat_ws('/', p.oid, p.xmin, r.oid) AS identity FROM pg_publication_rel r"
-        f" JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = {literal(name)}",
-    )
 
 
 def own_tables(own: Own) -> list[str]:
@@ -200,6 +199,11 @@ def deviations(
         member = found.members.get(each.table.oid)
         if member is None:
             yield f"{each.table.name} is not in the publication {name}"
+        elif not (member.unlisted or each.listed or each.full):
+            yield (
+                f"{each.table.name} has its columns listed in the publication {name}, so that PostgreSQL lets nobody"
+                " drop them or give them another type"
+            )
         elif list(member.columns) != sorted(column.name for column in each.logged):
             yield f"{each.table.name} has other columns than the publication {name}"
         elif member.filtered != (each.where is not None) or (
@@ -208,11 +212,21 @@ def deviations(
             yield f"{each.table.name} has another row filter than the publication {name}"
         elif each.full and not (member.full and member.unlisted):
             yield f"{each.table.name} is published without its rows as they were (REPLICA IDENTITY FULL)"
-        elif member.full and not (each.full or member.unlisted):
-            yield (
-                f"{each.table.name} has the REPLICA IDENTITY FULL, with which PostgreSQL refuses updates of a published"
-                " table whose columns are listed"
-            )
+
+
+def refused_identities(found: Found, tables: Sequence[PublishedTable]) -> Iterator[str]:
+    """The published tables whose users can update nothing, each one line."""
+    for each in tables:
+        member = found.members.get(each.table.oid)
+        if member is not None and member.full and not (each.full or member.unlisted):
+            yield _full(each)
+
+
+def _full(table: PublishedTable) -> str:
+    return (
+        f"{table.table.name}: its replica identity is FULL, with which PostgreSQL refuses updates of a published table"
+        " whose columns are listed; say ALTER TABLE … REPLICA IDENTITY DEFAULT"
+    )
 
 
 def _surplus(found: Found, wanted: Collection[int]) -> Iterator[str]:
@@ -243,14 +257,15 @@ def identity_problems(
 ) -> Iterator[str]:
     """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete.
 
-    So does another one that filters by columns outside of it. `names`: all that are provisioned together.
+    So does another one that filters by columns outside of it. An identity that is FULL is Concord's own where the
+    publication lists no columns of the table. `names`: all that are provisioned together.
     """
     known = ", ".join(map(literal, names))
     for each in tables:
         found = rows(
             connection,
             "SELECT c.relreplident = 'f' AND NOT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p"
-            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = {literal(name)}),"
+            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = {literal(name)} AND r.prattrs IS NULL),"
             " (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[]) WHERE i.indrelid = c.oid AND"
             " CASE WHEN c.relreplident IN ('d', 'f') THEN i.indisprimary"
@@ -266,10 +281,7 @@ def identity_problems(
                 f" replication here does; DROP PUBLICATION {filtering}, or keep the replication that has it"
             )
         elif somebodys and not each.full:
-            yield (
-                f"{each.table.name}: its replica identity is FULL, with which PostgreSQL would refuse its updates once"
-                " it is published; say ALTER TABLE … REPLICA IDENTITY DEFAULT"
-            )
+            yield _full(each)
         elif not each.full and set(identity or ()) != set(each.key):
             yield (
                 f"{each.table.name}: its replica identity is not its replication key ({', '.join(each.key)});"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from concord.databases.postgresql.facts.catalogue import Column, Table
+from concord.databases.postgresql.log.pgoutput import Relation
 from concord.tables.replication_set import TableName
 
 
@@ -32,11 +33,17 @@ class PublishedTable:
     shared: bool = False  #: another publication needs this table's rows as they were
     joined: bool = False  #: a mapping makes one value of several, of which an update may send one alone
     kind: Kind = Kind.ROWS
+    altered: bool = False  #: its columns are those of the log that waits; it has others by now
 
     @property
     def full(self) -> bool:
         """The log brings rows as they were: its replica identity is FULL. A filter must see them (T18)."""
         return self.images or self.where is not None or self.shared or self.joined
+
+    @property
+    def listed(self) -> bool:
+        """The publication lists its columns."""
+        return self.travelling is not None and not self.full and not self.altered
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -46,7 +53,7 @@ class PublishedTable:
     @property
     def logged(self) -> tuple[Column, ...]:
         """Those that the log brings: PostgreSQL takes no list of columns where the replica identity is FULL."""
-        return self.table.sent if self.full else self.columns
+        return self.columns if self.listed else self.table.sent
 
     @property
     def cut(self) -> tuple[int, ...] | None:
@@ -54,6 +61,11 @@ class PublishedTable:
         if len(self.columns) == len(self.logged):
             return None
         return tuple(place for place, column in enumerate(self.logged) if column in self.columns)
+
+    def is_logged_as(self, relation: Relation) -> bool:
+        """Has the log the columns that it brings, of their types? The lengths of values may differ."""
+        logged = [(each.name, each.type_oid) for each in relation.columns]
+        return logged == [(column.name, column.type_oid) for column in self.logged]
 
     def _chosen(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         wanted = self.travelling

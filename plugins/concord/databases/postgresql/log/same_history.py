@@ -34,7 +34,9 @@ def is_same(
 
     Transactions that the replication `ours` has replayed here are no entries.
     """
-    found, begun, changed, replayed, own = since >= last.number, Begin(0, 0), False, False, dict[int, str]()
+    is_copy = last.committed_at is None
+    found = is_copy or since >= last.number
+    begun, changed, replayed, own = Begin(0, 0), False, False, dict[int, str]()
     for message in messages:
         said = decode(message) if isinstance(message, bytes) else None
         if isinstance(said, Begin):
@@ -47,7 +49,7 @@ def is_same(
             if said.number > level:
                 return found
             if said.number == last.number:
-                found = moment(begun.committed_at, POSTGRESQL) == last.committed_at
+                found = is_copy or moment(begun.committed_at, POSTGRESQL) == last.committed_at
             elif said.number > last.number and changed:
                 return False
         else:

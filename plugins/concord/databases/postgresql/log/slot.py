@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from concord.databases.contract.last_entry import not_reached
+from concord.databases.contract.last_entry import confirmed_beyond, not_reached
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.log.frames import number
@@ -85,6 +85,11 @@ def _held(slot: str) -> WriteContended:
     return WriteContended(f"the slot {slot} is still read by another process; the next run tries again")
 
 
+def is_kept(connection: Connection, slot: str) -> bool:
+    """Can the log still be read from it?"""
+    return _told(connection, slot, "plugin = 'pgoutput' AND wal_status <> 'lost'") == (True,)
+
+
 def unconfirmed(connection: Connection, slot: str) -> int | None:
     """Bytes of log; None where the slot is gone."""
     found = _told(
@@ -99,9 +104,11 @@ def confirmed(connection: Connection, slot: str) -> int | None:
     return number(found[0]) if found else None
 
 
-def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, replication: str) -> int:
-    """Returns up to which number the log is confirmed. Raises HistoryLost where the log does not go on at the
-    subscriber's level.
+def refuse_lost(
+    connection: Connection, slot: str, level: int, source: str, target: str, replication: str
+) -> int:
+    """Returns up to which number the log is confirmed. Raises HistoryLost where the log of the site `source` does not
+    go on at the level of the site `target`.
 
     PostgreSQL would begin later, without a word: whatever is between the two would be missing. A level that the log
     has not reached would be confirmed, and all that is written until then with it.
@@ -109,17 +116,14 @@ def refuse_lost(connection: Connection, slot: str, level: int, publisher: str, r
     again = f"run the replication's initialize__{replication}"
     found = _told(connection, slot, "confirmed_flush_lsn, wal_status, pg_current_wal_insert_lsn()")
     if not found:
-        raise HistoryLost(f"{publisher}: the slot {slot} is gone, and with it the log; {again}")
+        raise HistoryLost(f"{source}: the slot {slot} is gone, and with it the log; {again}")
     confirmed, status, end = found
     if status == "lost":
-        raise HistoryLost(f"{publisher}: the log that {slot} needs was removed; {again}")
+        raise HistoryLost(f"{source}: the log that {slot} needs was removed; {again}")
     if number(confirmed) > level:
-        raise HistoryLost(
-            f"{publisher}: the log was confirmed beyond the subscriber's level, as after a restore of the subscriber;"
-            f" {again}"
-        )
+        raise HistoryLost(confirmed_beyond(source, target, replication))
     if level > number(end):
-        raise HistoryLost(not_reached(publisher, replication))
+        raise HistoryLost(not_reached(source, target, replication))
     return number(confirmed)
 
 

@@ -129,7 +129,7 @@ class Touched:
 
     def _described(self, said: Relation) -> None:
         if table := self.tables.get(said.oid):
-            table.described([name for name, _ in said.columns])
+            table.described([column.name for column in said.columns])
 
     def _touch(self, table: TouchedTable, said: Insert | Update | Delete) -> None:
         at = self._committed_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from concord.databases.contract.last_entry import LastEntry, not_reached, restored
+from concord.databases.contract.last_entry import LastEntry, confirmed_beyond, not_reached, restored
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.operations.numbering import BYTES
@@ -46,6 +46,16 @@ def read(connection: Connection, replication: str) -> Kept | None:
     return Kept(level, frozenset(relations), *others)
 
 
+def is_kept(connection: Connection, replication: str, relations: Collection[int]) -> bool:
+    """Are operations of exactly these tables kept for it, since the site was last brought back?"""
+    kept = read(connection, replication)
+    return (
+        kept is not None
+        and kept.incarnation == kept.incarnation_now
+        and kept.relations == frozenset(relations)
+    )
+
+
 def standing(replication: str, since: int) -> str:
     """Query: bytes of operations after `since`, and bytes that all operations take; the publisher's clock, and since
     when the first operation waits. No row where none are kept."""
@@ -64,7 +74,8 @@ def refuse_lost(
     replication: str,
     level: int,
     relations: Collection[int],
-    publisher: str,
+    source: str,
+    target: str,
     last_entry: Callable[[], LastEntry | None],
 ) -> None:
     """Raises HistoryLost where the operations after the subscriber's level are not all there, or those before it are
@@ -72,21 +83,18 @@ def refuse_lost(
     again = f"run the replication's initialize__{replication}"
     kept = read(connection, replication)
     if kept is None:
-        raise HistoryLost(f"{publisher}: no operations are kept for {replication}; {again}")
+        raise HistoryLost(f"{source}: no operations are kept for {replication}; {again}")
     if kept.level > level:
-        raise HistoryLost(
-            f"{publisher}: operations were confirmed beyond the subscriber's level, as after a restore of the"
-            f" subscriber; {again}"
-        )
+        raise HistoryLost(confirmed_beyond(source, target, replication))
     if level > kept.end or kept.incarnation != kept.incarnation_now:
-        raise HistoryLost(not_reached(publisher, replication))
+        raise HistoryLost(not_reached(source, target, replication))
     if kept.relations != frozenset(relations):
         raise HistoryLost(
-            f"{publisher}: {replication} has other tables than when it was initialized, or one was made anew; {again}"
+            f"{source}: {replication} has other tables than when it was initialized, or one was made anew; {again}"
         )
     last = last_entry() if kept.level < level else None
     if last is not None and _newest(connection, kept, level) != (last if last.number > kept.level else None):
-        raise HistoryLost(restored(publisher, replication))
+        raise HistoryLost(restored(source, target, replication))
 
 
 def _newest(connection: Connection, kept: Kept, level: int) -> LastEntry | None:
@@ -101,10 +109,11 @@ def _newest(connection: Connection, kept: Kept, level: int) -> LastEntry | None:
 
 
 def beginning(replication: str, relations: Sequence[int], level: int) -> str:
-    """Statement: operations after the level are kept for it."""
+    """Statement: operations after the level are kept for it, or go on being kept."""
     return (
         "INSERT INTO concord.kept_operations (replication, level, relations, incarnation)"
         f" SELECT {literal(replication)}, {level}, {array(relations)}, incarnation FROM concord.site"
+        " ON CONFLICT (replication) DO NOTHING"
     )
 
 

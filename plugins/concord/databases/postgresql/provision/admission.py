@@ -13,9 +13,10 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import Connection, one, rows
-from concord.databases.postgresql.facts.own_schema import SCHEMAS
+from concord.databases.postgresql.facts.own_schema import PUBLICATION, SCHEMAS
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
-from concord.databases.postgresql.provision import site_log
+from concord.databases.postgresql.hooks import added_rows
+from concord.databases.postgresql.log import publication
 from concord.databases.postgresql.replication.needed_grants import needed_grants as needed_for_replications
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
@@ -165,6 +166,8 @@ def _lacked_grants(connection: Connection, state: SiteState, wanted: Wanted) -> 
     for each in wanted.copies:
         needed += needed_for_copies(each, state.site, logins)
     needed += needed_for_replications(wanted.replications, logins, wanted.log_reader)
+    carried = [*state.wanted, *(each for one in wanted.replications.replications for each in one.tables)]
+    needed += added_rows.needed_grants(connection, state.site, carried, logins.applier)
     outside = [each for each in needed if each.name[0] not in SCHEMAS]
     to_give = _missing(connection, outside)
     not_ours = privileges.missing(connection, [each.by(user) for each in to_give])
@@ -183,8 +186,8 @@ def _of_installer(connection: Connection, state: SiteState, wanted: Wanted) -> I
     user, made = state.facts.user, [*_views(state), *_copies_at(state.site, wanted.copies)]
     for schema in sorted({each.schema_name for each in [*state.tables, *wanted.replications.tables, *made]}):
         yield usage(user, schema)
-    begins = (
-        any(state.site in each.by_log for each in state.wanted) and site_log.published(connection) is None
+    begins = any(state.site in each.by_log for each in state.wanted) and not publication.is_whole(
+        connection, PUBLICATION
     )
     if begins or wanted.replications.deviating(connection):
         yield Grant(user, ("CREATE",), Kind.DATABASE, (state.facts.database,))

@@ -1,10 +1,10 @@
-"""The script that a superuser runs once in a database: three logins, and what none of them can give itself."""
+"""The script that a superuser runs once in a database: its logins, and what none of them can give itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from concord.databases.contract.logins import APPLIER, INSTALLER, LOGINS, Wanted
+from concord.databases.contract.logins import APPLIER, INSTALLER, LOG_READER, LOGINS, Wanted
 from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.facts.scram import verifier
 from concord.databases.postgresql.sites.grants import APPLIER_SETTINGS
@@ -31,9 +31,12 @@ def _steps(wanted: Wanted) -> Iterator[str]:
     yield "  SET LOCAL search_path = '';  -- functions of others cannot stand in for PostgreSQL's"
     yield from _right_place(wanted.database)
     yield "\n  -- The passwords are stored as SCRAM verifiers: no statement here holds one."
-    for login in LOGINS:
+    for login, password in wanted.passwords.items():
         yield from _made(login)
-        yield f"  ALTER ROLE {login} LOGIN PASSWORD {literal(verifier(wanted.passwords[login]))};"
+        reads_log = " REPLICATION" if login == LOG_READER else ""
+        yield f"  ALTER ROLE {login} LOGIN{reads_log} PASSWORD {literal(verifier(password))};"
+    if LOG_READER in wanted.passwords:
+        yield f"  -- {LOG_READER} reads every table of the server: let pg_hba.conf admit it from one machine."
     yield "\n  -- Owns what Concord keeps in this database. Nobody logs in as it; the installer acts for it."
     yield from _made(role(wanted.database), f" {ATTRIBUTES}")
     yield from _membership(quote(role(wanted.database)))
@@ -42,6 +45,8 @@ def _steps(wanted: Wanted) -> Iterator[str]:
     yield from _acts_for_the_owners(wanted.tables)
     yield "\n  -- Given here, since DROP OWNED would leave what the installer has given."
     yield f"  GRANT CONNECT, TEMPORARY ON DATABASE {database} TO {', '.join(LOGINS)};"
+    if LOG_READER in wanted.passwords:
+        yield f"  GRANT CONNECT ON DATABASE {database} TO {LOG_READER};"
     for schema in sorted({table.schema_name for table in wanted.tables}):
         yield f"  GRANT USAGE ON SCHEMA {quote(schema)} TO {', '.join(LOGINS)}, {quote(role(wanted.database))};"
     yield "\n  -- Only a superuser can grant these: the applier's writes fire no trigger, and give way to users."

@@ -10,13 +10,13 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import by_log
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, rows, run
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
-from concord.databases.postgresql.log import capture_slot
+from concord.databases.postgresql.log import capture_slot, publication
 from concord.databases.postgresql.rows import logged_edits
+from concord.databases.postgresql.sites import log_problems
 from concord.databases.postgresql.sites.state import SiteState
 from concord.jobs.site import Credentials
 from concord.messages.errors import ProvisioningRefused
@@ -30,6 +30,7 @@ class SiteLog:
     installer: Credentials
     reads_log: Credentials
     _anew: bool = field(default=False, init=False)
+    _interrupted: list[Shadow] = field(default_factory=list, init=False)  #: tables whose log has a gap
     _since: int | None = field(default=None, init=False)  #: the first transaction that may not be registered
 
     @property
@@ -41,24 +42,41 @@ class SiteLog:
         return any(each.by_log for each in self.state.registered.values())
 
     @property
-    def _goes_back(self) -> bool:
-        """Do triggers tell of a table again?"""
+    def _read(self) -> list[Shadow]:
+        """The tables whose log is read until now."""
         known = self.state.registered
-        return any(
-            not each.by_log and each.name in known and known[each.name].by_log
-            for each in self.state.shadows()
-        )
+        return [each for each in self.state.shadows() if each.name in known and known[each.name].by_log]
+
+    @property
+    def _going(self) -> list[Shadow]:
+        """Those of which triggers tell again. Until they do, the log must."""
+        return [each for each in self._read if not each.by_log]
 
     def begin(self, connection: Connection) -> None:
-        """Publish the tables' keys, and make the slot where it is not the one that is read."""
+        """Publish the tables' keys, and make the slot where it is not the one that is read.
+
+        Where every table has a gap, the publication itself may have been gone. Then no reader gets past the gap.
+        """
         if not self._logged:
             return
+        whole = publication.is_whole(connection, PUBLICATION)
         with connection.transaction():
-            for statement in by_log.published(self._logged, published(connection)):
-                run(connection, statement)
-        if capture_slot.standing(connection, capture_slot.level(connection)) is not None:
+            run(connection, *by_log.published([*self._logged, *self._going], whole=whole))
+        gaps = {name for (name,) in rows(connection, log_problems.INTERRUPTED)} if self._was_read else set()
+        self._interrupted = [each for each in self._read if each.name in gaps]
+        gone = self._read != [] and self._interrupted == self._read
+        if gone or capture_slot.standing(connection, capture_slot.level(connection)) is not None:
             capture_slot.create(self.reads_log)
             self._anew, self._since = True, self._unregistered(connection)
+
+    @property
+    def locks(self) -> list[str]:
+        """Whoever wrote a table in its gap has ended: from here on the log tells of all who write it."""
+        return [
+            f"LOCK TABLE {each.table.sql} IN SHARE ROW EXCLUSIVE MODE"
+            for each in self._interrupted
+            if each.by_log
+        ]
 
     def _unregistered(self, connection: Connection) -> int | None:
         """Ids of transactions go on with a server's files, and begin anew with another server."""
@@ -71,7 +89,7 @@ class SiteLog:
 
     def read_to_the_end(self) -> None:
         """Whatever the log tells of tables that are held becomes changes: triggers tell of what follows."""
-        if self._goes_back:
+        if self._going:
             with closing(connect(self.installer, "concord provision")) as another:
                 logged_edits.register(self.reads_log, another, in_transaction)
 
@@ -79,9 +97,8 @@ class SiteLog:
         """After all others, in their transaction."""
         if not (self._logged or self._was_read):
             return []
-        known = self.state.registered
         ended = [*by_log.ENDED] if not self._logged else []
-        before = [each for each in self._logged if each.name in known and known[each.name].by_log]
+        before = [each for each in self._read if each.by_log]
         anew = by_log.begun_anew(before, self._since) if self._anew else []
         return [by_log.published_alone(self._logged), *anew, *ended]
 
@@ -108,13 +125,3 @@ def site_log(state: SiteState, installer: Credentials, reads_log: Credentials | 
             " run. Nothing was written"
         )
     return SiteLog(state, installer, reads_log)
-
-
-def published(connection: Connection) -> set[int] | None:
-    """The tables in the publication, by oid; None where it is not there."""
-    found = rows(
-        connection,
-        "SELECT coalesce((SELECT array_agg(r.prrelid::bigint) FROM pg_publication_rel r WHERE r.prpubid = p.oid), '{}')"
-        f" FROM pg_publication p WHERE p.pubname = {literal(PUBLICATION)}",
-    )
-    return set(found[0][0]) if found else None

@@ -9,7 +9,7 @@ import psycopg
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import before_image, by_log, private_columns, shadow_table, triggers
 from concord.databases.postgresql.capture.shadow_table import Shadow
-from concord.databases.postgresql.facts import application_triggers, ownership, privileges
+from concord.databases.postgresql.facts import application_triggers, lock_holders, ownership, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
 from concord.databases.postgresql.facts.own_schema import FORMAT, SCHEMAS
@@ -207,7 +207,7 @@ def provision(
             log.begin(connection)
         held = locks(state)
         with connection.transaction():
-            run(connection, "SET LOCAL lock_timeout = '10s'", *held)
+            run(connection, "SET LOCAL lock_timeout = '10s'", *held, *(log.locks if log is not None else ()))
             proven = registration.proven(connection) if state.facts.provisioned_as is not None else set()
             if log is not None:
                 log.read_to_the_end()
@@ -220,15 +220,20 @@ def provision(
             log.end()
         return unproven
     except psycopg.Error as error:
-        raise ProvisioningRefused(f"{_advice(state, error)}; nothing was written") from error
+        raise ProvisioningRefused(f"{_advice(connection, state, error)}; nothing was written") from error
 
 
-def _advice(state: SiteState, error: psycopg.Error) -> str:
+def _advice(connection: Connection, state: SiteState, error: psycopg.Error) -> str:
     site, said = state.site, str(error).strip().splitlines()[0]
     if error.sqlstate == "42501":
         return f"{site}: {said}; a superuser gives {state.facts.user} this right"
     if error.sqlstate == "55P03":
-        return f"{site}: a long transaction holds a table that triggers must be added to; try again when it has ended"
+        tables = [table.oid for table in state.tables.values()]
+        held = lock_holders.described(connection, tables, readers=True) or "it has let go of it since"
+        return (
+            f"{site}: a long transaction holds a table that triggers must be added to ({held}); try again when it has"
+            " ended"
+        )
     return f"{site}: {said}"
 
 

@@ -18,6 +18,7 @@ from concord.databases.postgresql.facts.catalogue import Table, read_tables
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words
 from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.ledger import retention
 from concord.databases.postgresql.provision import admission, identities, script, site_log, site_statements
 from concord.databases.postgresql.provision.admission import Admission
@@ -138,11 +139,11 @@ class Surveyed:
 
     @property
     def _replication_grants(self) -> list[Grant]:
-        log_reader = self.installation.log_reader
-        logs_in = (
-            [grants.connect(log_reader, self.state.facts.database)] if self._logged and log_reader else []
-        )
-        return [*needed_grants(self.replications, self._logins, log_reader), *logs_in]
+        log_reader, database = self.installation.log_reader, self.state.facts.database
+        logs_in = [grants.connect(log_reader, database)] if self._logged and log_reader else []
+        carried = self.installation.carried
+        of_hooks = added_rows.needed_grants(self.connection, self.site, carried, self.installation.applier)
+        return [*needed_grants(self.replications, self._logins, log_reader), *logs_in, *of_hooks]
 
     def _snapshot_grants(self, sites: Sequence[Surveyed]) -> list[Grant]:
         found = [
@@ -213,8 +214,9 @@ class Surveyed:
             yield from log_problems.deviations(self.connection, self.site, self._logged)
         yield from owner.deviations(owner.read(self.connection, self.state.facts, self.state.owner))
         yield from site_statements.surplus_rights(self.connection, self.state, self._logins)
-        replayed = self.replications.replayed
-        for table in site_statements.writable_elsewhere(self.connection, applier, replayed):
+        added = added_rows.relations(self.connection, self.site, self.installation.carried)
+        written = [*self.replications.replayed, *added]
+        for table in site_statements.writable_elsewhere(self.connection, applier, written):
             yield f"{self.site}: the applier {applier} may write {table}, which no link does; revoke it"
 
     def _announced(self) -> list[Table]:

@@ -42,6 +42,15 @@ def asked(job: ReplicationJob, found: str) -> str:
     )
 
 
+def reported(conflict: str, source: str = "") -> str:
+    """The publisher's log entry at the subscriber, whatever its users have made of the row meanwhile (S3-05)."""
+    found = f"{source}jsonb_populate_record(NULL::concord.conflict, {conflict}) k"
+    return (
+        f"INSERT INTO concord.conflict SELECT k.* FROM {found} WHERE k.id IS NOT NULL"
+        " ON CONFLICT (id) DO NOTHING"
+    )
+
+
 class Compensation:
     """How a subscriber takes one row of one table back: only where the rejected version still stands (S3-22).
 
@@ -80,10 +89,8 @@ class Compensation:
           PERFORM FROM {rows.sql} t WHERE {self._at_key("t")} FOR UPDATE;
           SELECT s.origin, s.changed_at, s.derived INTO origin_here, changed_here, derived_here
             FROM {rows.shadow} s WHERE {self._at_shadow} FOR UPDATE;
+          {reported(self.conflict)};
           IF (origin_here, changed_here, derived_here) IS NOT DISTINCT FROM {rows.dot_of(self.rejected)} THEN
-            INSERT INTO concord.conflict
-              SELECT k.* FROM jsonb_populate_record(NULL::concord.conflict, {self.conflict}) k WHERE k.id IS NOT NULL
-              ON CONFLICT (id) DO NOTHING;
             IF fallen THEN{self._made_room}
             ELSE{self._made}
             END IF;

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.constraints import unique_rules
+from concord.databases.postgresql.constraints.unique_rules import UniqueRule
 from concord.databases.postgresql.entries.staging import ENTRIES, Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued.compensation import Compensation
+from concord.databases.postgresql.queued.moved_keys import MovedKeys
 from concord.databases.postgresql.queued.rejected import FOREIGN_KEY, UNIQUENESS, Contested
 from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.databases.postgresql.replay import orphans
@@ -32,16 +35,30 @@ _TAKEN = ("23505", "23P01")
 _FALLEN = "pg_temp.concord_fallen"
 
 
-def create(layout: Layout, level: Level, job: ReplicationJob) -> list[str]:
-    """The statements that make it, and its temporary tables, for this session."""
+def create(connection: Connection, layout: Layout, level: Level, job: ReplicationJob) -> None:
+    """Make it and its temporary tables for this session."""
     tables = [
-        QueuedTable(VersionedRows(*pair), job, references(layout, job))
-        for pair in zip(layout.of(Kind.ROWS), layout.of(Kind.VERSIONS), strict=True)
+        QueuedTable(
+            VersionedRows(rows, versions), job, references(layout, job), _rules(connection, rows, job)
+        )
+        for rows, versions in zip(layout.of(Kind.ROWS), layout.of(Kind.VERSIONS), strict=True)
     ]
-    return [
+    run(
+        connection,
         f"CREATE TEMPORARY TABLE {_FALLEN.removeprefix('pg_temp.')} (number bigint, rule text)",
         *(each.contested.created for each in tables),
+        *(each.moved.created for each in tables),
         created(_body(layout, tables, level, job), level),
+    )
+
+
+def _rules(connection: Connection, rows: ReplicatedTable, job: ReplicationJob) -> Sequence[UniqueRule]:
+    """Those by which the publisher rejects a row, as far as it is replicated. Most tables have the key's alone."""
+    if job.direction is Direction.FORWARD or rows.table.exclusive < 2:
+        return []
+    names = {column.name for column in rows.columns}
+    return [
+        each for each in unique_rules.of_table(connection, rows.table.oid) if names.issuperset(each.columns)
     ]
 
 
@@ -97,7 +114,8 @@ def _body(layout: Layout, tables: Sequence[QueuedTable], level: Level, job: Repl
         staged=layout.tables,
         counted=layout.of(Kind.ROWS),
         declared="""contested boolean := false; fallen boolean := false; orphaned boolean := false; broken_rule text;
-  origin_here text; changed_here bigint; derived_here integer;""",
+  origin_here text; changed_here bigint; derived_here integer; """
+        + " ".join(each.moved.declared for each in tables),
         begun=f"""broken_rule := (SELECT f.rule FROM {_FALLEN} f WHERE f.number = r.number);
       fallen := broken_rule IS NOT NULL; contested := fallen;""",
         cases="".join(_cases(tables, compensations, job)),
@@ -125,27 +143,36 @@ def _cases(
 class QueuedTable:
     """The statements of one table and its versions."""
 
-    def __init__(self, rows: VersionedRows, job: ReplicationJob, found: Sequence[Reference]) -> None:
+    def __init__(
+        self,
+        rows: VersionedRows,
+        job: ReplicationJob,
+        found: Sequence[Reference],
+        rules: Sequence[UniqueRule],
+    ) -> None:
         self.rows, self.replication, self._references = rows, job.replication, found
-        self.contested = Contested(rows, job)
+        self.contested = Contested(rows, job, rules)
+        self.moved = MovedKeys(rows, self.contested)
         self.reverse = job.direction is Direction.REVERSE
         self._written = _Written(rows.table, Conversions.COUNT)
 
     @property
     def changes(self) -> str:
-        """A row of the subscriber's that is rejected is kept for the log; one that it leaves alone is not."""
+        """A row of the subscriber's that is rejected or wins is kept for the log; one that it leaves alone is not."""
         written = f"{self._written.operations}{orphans.looked_for(self.rows.table, self._references)}"
         of, table = self.rows.of, self.rows.table
         key = [f"CASE r.operation WHEN 'D' THEN {old} ELSE {new} END" for old, new in self._keys]
         image = self.rows.image(of.values)
         incoming = f"CASE WHEN r.operation <> 'D' THEN {image} END"
-        passed = of.count("superseded")
+        kept, passed = "", of.count("superseded")
         if self.reverse:
-            passed = f"{self.contested.put(key, incoming=incoming)}; {of.count('lost')}"
+            passed = of.count("lost")
+            kept = f"""
+        IF contested AND ({self._logged(key)}) THEN {self.contested.put(key, incoming=incoming)}; END IF;"""
         refused = f"""
           IF r.operation = 'T' THEN {self._written.refuse("a truncate of a table that both sites write")} END IF;"""
         assert table.kind is Kind.ROWS
-        return f"""{refused}
+        return f"""{refused}{self.moved.joined if self._by_row else ""}{kept}
         IF contested AND ({self._left(key)}) THEN
           {passed}
         ELSE{written}
@@ -155,8 +182,17 @@ class QueuedTable:
         """The condition that a contested entry's row of this key is not written."""
         if self.reverse and not self.replication.rejects:
             return "fallen"
+        return self._logged(key)
+
+    def _logged(self, key: list[str]) -> str:
+        """The condition that the publisher logs it, whichever row wins."""
         whole = self.reverse and self.replication.rejects_whole
         return "true" if whole else f"fallen OR {self.contested.has(key)}"
+
+    @property
+    def _by_row(self) -> bool:
+        """Does the publisher reject rows alone?"""
+        return self.reverse and self.replication.rejects and not self.replication.rejects_whole
 
     @property
     def _keys(self) -> Iterator[tuple[str, str]]:
@@ -172,6 +208,7 @@ class QueuedTable:
         CASE r.operation
         WHEN 'J' THEN{self._judged}
         WHEN 'W' THEN{self._version_written}
+        WHEN 'M' THEN {self.moved.noted if self._by_row else "NULL;"}
         ELSE
           DELETE FROM {rows.shadow} s WHERE {rows.version_at(rows.forgotten_key)} AND s.deleted
             AND (s.origin, s.changed_at, s.derived) IS NOT DISTINCT FROM {rows.before};
@@ -199,12 +236,11 @@ class QueuedTable:
     def _version_written(self) -> str:
         rows, contested = self.rows, self.contested
         noted = f"{contested.put(rows.key, after=rows.after)};"
-        left, taken = self._left(rows.key), ""
+        taken = ""
         if self.reverse and not self.replication.rejects:
-            left = f"fallen OR {contested.has(rows.key)}"
             taken = f" IF NOT fallen THEN {rows.upsert()}; END IF;"
         return f"""
-          IF contested AND ({left}) THEN
+          IF contested AND ({self._logged(rows.key)}) THEN
             {noted}{taken}
           ELSE
             {rows.upsert(where=rows.before)};

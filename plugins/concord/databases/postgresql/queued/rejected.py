@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.queued import compensation
+from concord.databases.postgresql.constraints.unique_rules import UniqueRule
+from concord.databases.postgresql.queued import compensation, taken_values
 from concord.databases.postgresql.queued.versioned_rows import VersionedRows
 from concord.databases.postgresql.write.conflict_id import conflict_id
 from concord.jobs.link import Direction
@@ -15,6 +18,7 @@ _NOBODY = (
     " c.stands IS NULL)"
 )
 _WITH = "its transaction changed another row that conflicts"
+_MOVED = "its key was changed, and the row conflicts under its other key"
 _ALONE = "both sites changed the row"
 #: Rules that a transaction breaks as a whole, as the conflict log names them, and why its rows fall.
 FOREIGN_KEY, UNIQUENESS = "foreign_key", "uniqueness"
@@ -27,8 +31,8 @@ _RULES = {
 class Contested:
     """The keys of one table that an entry contests: a temporary table, empty between entries."""
 
-    def __init__(self, rows: VersionedRows, job: ReplicationJob) -> None:
-        self.rows, self.job = rows, job
+    def __init__(self, rows: VersionedRows, job: ReplicationJob, rules: Sequence[UniqueRule]) -> None:
+        self.rows, self.job, self._rules = rows, job, rules
         self.name = f"pg_temp.concord_contested_{rows.table.place}"
         self._key = [f"c.k{at}" for at in range(len(rows.of.keys))]
 
@@ -135,8 +139,14 @@ class Contested:
             (literal(job.source.name), "after", "incoming"),
         )
         winner, loser = (ours, theirs) if rejects else (theirs, ours)
+        won = [f"c.{each}" for each in winner[1:]]
+        met = f"({self._found(rejects=rejects)}) c"
+        if rejects and self._rules:
+            met += self._other
+            won = [f"coalesce(o.version, {won[0]})", f"coalesce(o.image, {won[1]})"]
         broken = "".join(f" WHEN {literal(rule)} THEN {literal(why)}" for rule, why in _RULES.items())
-        others = f"CASE broken_rule{broken} ELSE {literal(_WITH)} END"
+        alone = _WITH if job.replication.rejects_whole else _MOVED
+        others = f"CASE broken_rule{broken} ELSE {literal(alone)} END"
         reason = f"CASE WHEN c.conflicts THEN {literal(_ALONE)} ELSE {others} END"
         return (
             "INSERT INTO concord.conflict (id, synchronization, link, transmission, table_name, key, type, resolver,"
@@ -144,10 +154,18 @@ class Contested:
             f" SELECT {self._id}, {literal(job.synchronization)}, {literal(job.link)}, {literal(job.transmission)},"
             f" {literal(self.rows.table.name)}, {self._key_json}, {_TYPE},"
             f" coalesce(broken_rule, {literal(job.replication.conflict.policy)}),"
-            f" {reason}, {winner[0]}, {loser[0]}, c.{winner[1]}, c.{loser[1]}, c.{winner[2]}, c.{loser[2]}"
-            f" FROM ({self._found(rejects=rejects)}) c ON CONFLICT (id) DO NOTHING; GET DIAGNOSTICS n = ROW_COUNT;"
+            f" {reason}, {winner[0]}, {loser[0]}, {won[0]}, c.{loser[1]}, {won[1]}, c.{loser[2]}"
+            f" FROM {met} ON CONFLICT (id) DO NOTHING; GET DIAGNOSTICS n = ROW_COUNT;"
             f" conflicts_{place} := conflicts_{place} + n;"
         )
+
+    @property
+    def _other(self) -> str:
+        """Of a row `c` that was to have another row's value: that row, unless it was to give the value up."""
+        falls = self.has([f"q.{column.sql}" for column in self.rows.of.keys])
+        among = f"broken_rule = {literal(UNIQUENESS)} AND NOT {falls}"
+        found = taken_values.winner(self.rows, self._rules, "c.incoming", among)
+        return f" LEFT JOIN LATERAL ({found}) o ON NOT c.conflicts AND c.incoming IS NOT NULL"
 
     @property
     def _compensated(self) -> str:

@@ -1,7 +1,7 @@
 """The reader of a queued replication's log: each change travels with the versions of its row before and after it.
 
 An entry is replayed in three parts. First each row's version is judged, then the rows are changed, and then their
-versions are written.
+versions are written. The two keys of a change of a key are known before the rows are changed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from concord.databases.postgresql.log.pgoutput import NULL, Update, Values
 from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued.version_tables import POSITION
 
-#: Operations of our own: judge the row's version, write it, forget it, take a row back.
-JUDGE, WRITE, FORGET, COMPENSATE = b"J", b"W", b"F", b"C"
-_PARTS = {JUDGE: 0, WRITE: 2, FORGET: 2}
+#: Operations of our own: judge the row's version, write it, forget it, take a row back, join a row's two keys.
+JUDGE, WRITE, FORGET, COMPENSATE, MOVE = b"J", b"W", b"F", b"C", b"M"
+_PARTS = {JUDGE: 0, MOVE: 0, WRITE: 2, FORGET: 2}
 #: Entries, parts and operations in one number.
 _ENTRY, _PART = 40, 38
 
@@ -72,15 +72,22 @@ class VersionedEntries(Entries):
 
     def _staged(self, relation: int, operation: bytes, new: Values | None, old: Values | None) -> None:
         """An update that changes nothing has no version. One of the key is a delete and an insert (S3-25)."""
-        if operation == b"U" and new == old:
+        if self._replayed or (operation == b"U" and new == old):
             return
         if operation == b"U" and new is not None and old is not None:
             table = self._published.tables[self._places[relation]]
             if any(new[at] != old[at] for at in table.key_places):
+                self._moved(relation, *([values[at] for at in table.key_places] for values in (old, new)))
                 super()._staged(relation, b"D", None, old)
                 super()._staged(relation, b"I", new, None)
                 return
         super()._staged(relation, operation, new, old)
+
+    def _moved(self, relation: int, old: Values, new: Values) -> None:
+        """Shadow tables have the key's columns first, and stand in the order of their tables."""
+        place = self._places[relation] + self._kinds.count(Kind.ROWS)
+        absent: Values = [NULL] * (len(self._published.tables[place].columns) - len(new))
+        self._put(place, MOVE, [*new, *absent], [*old, *absent])
 
     def _versioned(self, place: int, old: Values | None, new: Values | None) -> None:
         """A version that this very transaction made is not judged."""

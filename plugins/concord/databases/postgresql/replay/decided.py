@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from concord.databases.contract.entry_decision import Keys
 from concord.databases.contract.quoting import literal
-from concord.databases.contract.replication_ends import Keys
 from concord.databases.postgresql.entries.staging import ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.replay.level import Level

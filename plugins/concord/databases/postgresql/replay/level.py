@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.quoting import literal
@@ -49,7 +51,9 @@ CREATE TABLE IF NOT EXISTS concord.skipped (
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS reinitialize text",
     # The tables that it has followed since their copy; NULL: nobody has taken them down yet.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS tables text[]",
-    # The number of the last entry, which was committed at `level_at`; NULL: none since its copy, or it is not known.
+    # The publisher's columns (`known_columns`); NULL: nobody has taken them down yet.
+    "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS columns jsonb",
+    # The number of the last entry, which was committed at `level_at`, or of the copy; NULL: it is not known.
     "ALTER TABLE concord.replay ADD COLUMN IF NOT EXISTS last_entry bigint",
 ]
 
@@ -142,15 +146,17 @@ class Level:
         settled = "" if at is None else f", settled_at = {literal(at.isoformat())}"
         self.change(connection, f"level = greatest(level, {level}){settled}")
 
-    def begin(self, connection: Connection, level: int, tables: Sequence[str]) -> None:
+    def begin(
+        self, connection: Connection, level: int, tables: Sequence[str], columns: Mapping[str, Any]
+    ) -> None:
         """The copy of these tables stands at this level, whatever was before. Raises LeaseLost."""
         scope = "NULL" if self.scope is None else literal(self.scope)
         stands = f"level = {level}, publisher = {literal(self.publisher)}, scope = {scope}"
         self.change(
             connection,
             f"{stands}, settled_at = now(), valid = true, reason = NULL, largest = 0, decided = NULL,"
-            " last_entry = NULL,"
-            f" reinitialize = NULL, tables = {_listed(tables)}",
+            f" last_entry = {level}, level_at = NULL,"
+            f" reinitialize = NULL, tables = {_listed(tables)}, columns = {literal(json.dumps(columns))}",
         )
         self._mend(connection, "true")
 
@@ -214,7 +220,7 @@ class Level:
         return found[0][0] if found else None
 
     def last_entry(self, connection: Connection) -> LastEntry | None:
-        """The last one that was replayed; None where that is not known."""
+        """The last one that was replayed, or the copy; None where that is not known."""
         found = rows(
             connection,
             f"SELECT last_entry, level_at FROM concord.replay WHERE {self._named} AND last_entry IS NOT NULL",

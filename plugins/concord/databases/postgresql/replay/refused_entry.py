@@ -10,7 +10,7 @@ from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.entries.staging import ENTRIES, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
 from concord.databases.postgresql.log.published import Kind
-from concord.databases.postgresql.replay import appended
+from concord.databases.postgresql.replay import appended, compared, orphans
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replay.procedure import (
     COLUMNS_FIRST,
@@ -63,11 +63,15 @@ def one_by_one(
     replication: ReplicationDefinition,
     level: Level,
     numbers: Sequence[str] = (),
+    *,
+    is_try: bool = False,
 ) -> str:
     """The statement that makes a function: an entry without the operations that fail, and what these said.
 
     `numbers`: of the errors that an operation may fail with; any other ends the entry. Empty: it may fail with any.
+    Orphans end it, unless it is a try of which nothing stands.
     """
+    found = orphans.references(tables) if replication.both_ways and not is_try else []
     passes = f"OR SQLSTATE <> ALL ({_texts(numbers)})" if numbers else ""
     return _function(
         "concord_one_by_one(since bigint) RETURNS jsonb",
@@ -88,6 +92,8 @@ def one_by_one(
       END;
     END IF;
   END LOOP;
+  concord_began := mine.seq; concord_last := mine.last;
+  {orphans.refused(found, compared.CONFLICT)}
   {ended(level)}
   RETURN jsonb_build_array({counted(tables)}, failed);""",
     )
@@ -98,7 +104,7 @@ def _function(head: str, tables: Sequence[ReplicatedTable], body: str) -> str:
 {COLUMNS_FIRST}
 DECLARE
   mine record; r record; entry bigint; n bigint; at bigint := 0; converted bigint := 0; failed jsonb := '[]';
-  orphaned boolean := false; {appended.VARIABLES}
+  orphaned boolean := false; concord_began bigint; concord_last bigint; {appended.VARIABLES}
   {variables(tables)}
 BEGIN
   SELECT * INTO STRICT mine FROM {ENTRIES} WHERE number > since ORDER BY number LIMIT 1;

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
-from concord.databases.contract.replication_ends import Filled
+import psycopg
+
+from concord.databases.contract.replication_ends import Copies, Filled
 from concord.databases.postgresql.entries.mapped_lines import TableMapping, copied
 from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
-from concord.databases.postgresql.facts.connection import Connection, in_transaction, one, rows, run
+from concord.databases.postgresql.facts.about_table import about
+from concord.databases.postgresql.facts.connection import Connection, one, rows, run
+from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
+from concord.databases.postgresql.queued import compensation
 from concord.databases.postgresql.replay import copied_history
+from concord.databases.postgresql.replay.known_columns import known_columns
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
-from concord.databases.postgresql.write import identity_ranges
-from concord.messages.errors import SitesDiffer
+from concord.databases.postgresql.write import identity_ranges, untranslatable
+from concord.messages.errors import LinkFailed, SitesDiffer
 from concord.tables.row_mapping import Mapper
 
-#: By table: its rows, block by block.
-Copies = Mapping[str, Callable[[], Iterator[bytes]]]
+#: COPY's own words about the place of an error.
+_COLUMN = re.compile(r"COPY .*, line \d+, column ([^:\n]+)")
 
 
 def fill(
@@ -28,25 +36,24 @@ def fill(
     copies: Copies,
     level: Level,
     at: int,
-    settings: Sequence[str],
     *,
     replace: bool,
+    private: bool,
 ) -> Filled:
-    """No user writes the tables meanwhile. `at`: the number at which the publisher's rows are copied.
+    """In an open transaction; no user writes the tables meanwhile. `at`: the number at which the rows are copied.
 
-    Raises SitesDiffer, LeaseLost, and psycopg.Error.
+    `private`: no message tells a value. Raises SitesDiffer, LeaseLost, LinkFailed, and psycopg.Error.
     """
-    local = [each.replace("SET ", "SET LOCAL ", 1) for each in settings]
-    with in_transaction(connection, *local, "SET LOCAL synchronous_commit = on"):
-        level.begin(connection, at, followed(layout))
-        plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
-        if plain:  # to a history nobody else appends: the level's row is locked
-            run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")
-        # Users' transactions that wrote them have ended before this place, and the next ones end after it.
-        (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
-        form = "binary" if layout.published.binary else "text"
-        filled: dict[str, dict[str, int]] = {}
-        for each in layout.tables:
+    level.begin(connection, at, followed(layout), known_columns(layout))
+    plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
+    if plain:  # to a history nobody else appends: the level's row is locked
+        run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")
+    # Users' transactions that wrote them have ended before this place, and the next ones end after it.
+    (own,) = one(connection, "SELECT pg_current_wal_insert_lsn()::text")
+    form = "binary" if layout.published.binary else "text"
+    filled: dict[str, dict[str, int]] = {}
+    for each in layout.tables:
+        with _about(each, level.site, private=private):
             if each.history is not None:
                 if not replace:
                     _refuse_rows(connection, each, level.site)
@@ -57,7 +64,22 @@ def fill(
                 filled[each.name] = {"inserted": found}
                 if each.share is not None:
                     identity_ranges.pass_rows(connection, each.table.name, each.share)
-        return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+            elif each.name in copies:
+                _report(connection, each, copies[each.name](), form)
+    return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+
+
+@contextmanager
+def _about(table: ReplicatedTable, site: str, *, private: bool) -> Iterator[None]:
+    """While one table is copied: whatever fails names it, and the column of a value without a form here."""
+    with about(table.name, site, private=private):
+        try:
+            yield
+        except psycopg.errors.UntranslatableCharacter as error:
+            found = _COLUMN.search(error.diag.context or "")
+            column = f" with such a value in its column {found[1]}" if found else ""
+            why = untranslatable.told(column, told(error, private=private))
+            raise LinkFailed(f"{table.name}: {why}", table=table.name) from (None if private else error)
 
 
 def mapped(layout: Layout, copies: Copies, mapper: Mapper) -> Copies:
@@ -86,6 +108,15 @@ def _refuse_rows(connection: Connection, table: ReplicatedTable, site: str) -> N
         raise SitesDiffer(
             f"{site}: {table.table.name} has rows already; empty it, or initialize with `replace`"
         )
+
+
+def _report(connection: Connection, table: ReplicatedTable, blocks: Iterator[bytes], form: str) -> None:
+    """Take the log's entries from compensations that are not replayed: what they take back is not there any more."""
+    names = ", ".join(column.sql for column in table.columns)
+    kept = "CREATE TEMPORARY TABLE concord_reported ON COMMIT DROP AS SELECT"
+    run(connection, f"{kept} {names} FROM {table.table.sql} WITH NO DATA")
+    _copied(connection, "pg_temp.concord_reported", table, blocks, form)
+    run(connection, compensation.reported("c.conflict", "pg_temp.concord_reported c, "))
 
 
 def _versions(

@@ -152,6 +152,8 @@ class Replications:
                 yield from own_rows.problems(connection, self.site, wanted, table)
                 if each.replayed_at(self.site):
                     yield from added_rows.problems(connection, self.site, wanted)
+                    uncompared = preflight.uncompared_keys(table, wanted.key_at(self.site))
+                    yield from (f"{self.site}: {table.name} {problem}" for problem in uncompared)
                 if each.published_by(self.site):
                     yield from self._filter_refusals(wanted, table)
         yield from application_triggers.refusals(connection, self.site, self._replayed_into(compared=True))
@@ -240,7 +242,7 @@ class Replications:
         yield from call_objects.statements(self.carried)
         published, deviating = self.published(), self.deviating(connection)
         for name, tables in published.items():
-            source, own = publication.source(name), publication.own_tables(self._own(name))
+            source, own = interruptions.published(name), publication.own_tables(self._own(name))
             yield from interruptions.counted(source, [each.table.oid for each in tables], own)
             if name in deviating:
                 known = publication.is_known(connection, name)
@@ -274,7 +276,7 @@ class Replications:
         """Whatever its publications and triggers lack."""
         for name, tables in self.published().items():
             wrong = list(self._deviations(connection, name, tables))
-            for line in wrong or self._interrupted(connection, publication.source(name)):
+            for line in wrong or self._interrupted(connection, interruptions.published(name)):
                 yield f"{self.site}: {line}; run `provision`"
         for line in call_objects.deviations(connection, self.carried):
             yield f"{self.site}: {line}; run `provision`"

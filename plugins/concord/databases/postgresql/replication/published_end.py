@@ -43,7 +43,10 @@ class PublishedEnd(End, ABC):
 
     def copies(self, published: Published, snapshot: str) -> Mapping[str, Callable[[], Iterator[bytes]]]:
         form = "binary" if published.binary else "text"
-        copied = [each for each in published.tables if each.kind in (Kind.ROWS, Kind.VERSIONS)]
+        kinds = [Kind.ROWS, Kind.VERSIONS]
+        if self.job.replication.queued and self.job.replication.conflict.report_to_subscriber:
+            kinds.append(Kind.COMPENSATIONS)
+        copied = [each for each in published.tables if each.kind in kinds]
         return {each.name: partial(self._copy, each, snapshot, form) for each in copied}
 
     def entries(self, level: int, published: Published, end: int) -> Generator[Whole]:
@@ -73,12 +76,18 @@ class PublishedEnd(End, ABC):
         ]
         return Replica(self.job, self.access, self._login, shapes, snapshot)
 
+    @property
+    def _reports(self) -> str:
+        """The compensations that hold an entry of the conflict log for this subscriber."""
+        return f"replication = {literal(self.job.synchronization)} AND conflict IS NOT NULL"
+
     def _copy(self, table: PublishedTable, snapshot: str, form: str) -> Iterator[bytes]:
         """One table's rows in the snapshot, as COPY sends them."""
         columns = ", ".join(column.sql for column in table.columns)
         with worded_at(self.access.name), self._connect() as connection:
             _join(connection, snapshot)
-            where = "" if table.where is None else f" WHERE {table.where}"
+            chosen = self._reports if table.kind is Kind.COMPENSATIONS else table.where
+            where = "" if chosen is None else f" WHERE {chosen}"
             query = f"COPY (SELECT {columns} FROM ONLY {table.table.sql}{where}) TO STDOUT (FORMAT {form})"
             with connection.cursor().copy(query.encode()) as copy:
                 for block in copy:

@@ -11,6 +11,7 @@ import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
 from concord.databases.contract.last_entry import LastEntry, restored
+from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
@@ -26,7 +27,8 @@ from concord.databases.postgresql.facts.connection import (
 )
 from concord.databases.postgresql.log import publication, same_history, slot
 from concord.databases.postgresql.log.frames import Frames, log_connection, number
-from concord.databases.postgresql.log.published import Published
+from concord.databases.postgresql.log.logged_columns import as_logged, first_relations
+from concord.databases.postgresql.log.published import Kind, Published
 from concord.databases.postgresql.queued import delivered, version_tables
 from concord.databases.postgresql.queued.versioned_entries import VersionedEntries
 from concord.databases.postgresql.replication.published_end import PublishedEnd, worded_at
@@ -75,7 +77,7 @@ class Publisher(PublishedEnd):
         self._publication = publication.publication_name(job.replication.replication_set)
 
     @worded
-    def inspect_published(self) -> Published:
+    def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Published:
         """The tables with their keys; all in the publication. Raises NotProvisioned or StructureChanged."""
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
@@ -90,11 +92,13 @@ class Publisher(PublishedEnd):
             if how.queued
             else with_calls(site, of_rows, how.procedures, tables)
         )
-        captured = interruptions.read(self.connection, publication.source(self._publication))
+        captured = interruptions.read(self.connection, interruptions.published(self._publication))
         own = publication.Own(level=how.both_ways)
         wrong = list(publication.deviations(self.connection, found, published.tables, own))
         if wrong := wrong or list(interruptions.deviations(captured)):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
+        if full := list(publication.refused_identities(found, published.tables)):
+            raise StructureChanged("; ".join(f"{site}: {line}" for line in full))
         counts = {each.oid: each.interruptions for each in captured if each.interruptions}
         # In place of a call that is not captured its rows travel.
         lacking = tuple(
@@ -102,7 +106,18 @@ class Publisher(PublishedEnd):
             for each in captured
             if how.both_ways and each.oid in counts and each.is_own and each.name != call_objects.TABLE.name
         )
-        return replace(published, as_text=how.maps, interruptions=counts, interrupted_own=lacking)
+        found_now = replace(published, as_text=how.maps, interruptions=counts, interrupted_own=lacking)
+        return as_logged(self.connection, found_now, logged)
+
+    @worded
+    def logged_structures(self, published: Published) -> LoggedStructures:
+        wanted = {each.table.oid for each in published.tables if each.kind is Kind.ROWS}
+        with self._log_connection() as connection, connect(self.job.reads_log, self._application) as control:
+            if slot.confirmed(control, self._slot) is None:
+                return NOTHING_LOGGED
+            frames = Frames(connection)
+            self._start(frames, control, 0, binary=False)
+            return first_relations(frames.until(self.end_of_log().number), wanted)
 
     @worded
     def end_of_log(self) -> LogEnd:
@@ -127,13 +142,16 @@ class Publisher(PublishedEnd):
     @worded
     def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
         """Up to the place that was confirmed, this very log was replayed: no look into it is needed."""
-        names = (self.access.name, self.job.replication.name)
+        names = (self.access.name, self.job.target.name, self.job.replication.name)
         confirmed = slot.refuse_lost(self.connection, self._slot, level, *names)
         last = last_entry() if confirmed < level else None
         if last is not None and not self._has(last, confirmed, level):
             raise HistoryLost(restored(*names))
 
     def _has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+        is_copied = last.committed_at is None and self.job.direction is Direction.FORWARD
+        if is_copied and confirmed < last.number:  # the slot of a copy begins with it: this one is older
+            return False
         with self._log_connection() as connection:
             frames = Frames(connection)
             with connect(self.job.reads_log, self._application) as control:
@@ -203,12 +221,17 @@ class Publisher(PublishedEnd):
 
     @contextmanager
     def begin_anew(self) -> Iterator[slot.Begun]:
-        """The slot anew, and the snapshot in which its log begins, while the context is open."""
+        """A snapshot while the context is open, from a slot of its own where the log is kept already.
+
+        A copy that is killed leaves the slot and the subscriber as they were.
+        """
         with self._log_connection() as connection:
             with worded_at(self.access.name):
-                with connect(self.job.reads_log, self._application) as control:
-                    slot.drop(control, self._slot)
-                begun = slot.create(connection, self._slot)
+                if slot.is_kept(self.connection, self._slot):
+                    begun = slot.create_temporary(connection, f"concord_copy_{self.job.transmission}")
+                else:
+                    self.drop_log()
+                    begun = slot.create(connection, self._slot)
             yield begun
 
     @contextmanager

@@ -130,7 +130,7 @@ class ReplaySession:
         self._hooks_are_known = False
         self._knows_sets = False
         if self.job.replication.queued:
-            run(self.connection, *queued_procedure.create(self.layout, self.level, self.job))
+            queued_procedure.create(self.connection, self.layout, self.level, self.job)
             return
         if self.made.of(Kind.CALLS):
             run(self.connection, called.create())

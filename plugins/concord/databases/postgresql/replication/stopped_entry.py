@@ -71,7 +71,8 @@ class StoppedEntry:
             return EntryConflict(
                 f"{site}: entry {number}, committed at {at}, cannot be replayed{where}: {said}. All before"
                 " it are, and nothing of it; the other direction stops at the same row. See"
-                f" `python -m concord entry show {name} {number} --direction {self.job.direction}`"
+                f" `python -m concord entry show {name} {number} --direction {self.job.direction}`",
+                number=number,
             )
         return EntryRefused(
             f"{site}: entry {number}, committed at {at}, cannot be replayed{where}: {said}."

@@ -17,6 +17,12 @@ from concord.jobs.kept_history import KeptHistory
 from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import ReplicatedTable, TableName
 
+#: The advice where the subscriber was altered before the log was read.
+_AS_LOGGED = (
+    " (operations from before the publisher's table was altered wait: give the table the columns of that time here"
+    " until a run has replayed them, or initialize again with `replace`)"
+)
+
 
 def published_tables(
     site: str,
@@ -109,14 +115,19 @@ def layout(
     published: Published,
     histories: Mapping[str, KeptHistory],
 ) -> Layout:
-    """The subscriber's tables in the publisher's order of columns. Raises StructureChanged where they differ."""
+    """The subscriber's tables in the publisher's order of columns. Raises StructureChanged where they differ.
+
+    A column that one site alone has by now may wait in the log.
+    """
     found = [_existing(site, each, tables) for each in wanted]
     sources = published.tables[: len(wanted)]
     ways = [
         Way(*each, publisher, site, histories.get(each[1].name))
         for each in zip(wanted, sources, found, strict=True)
     ]
-    if wrong := [line for way in ways for line in way.problems()]:
+    if wrong := [
+        f"{line}{_AS_LOGGED if way.source.altered else ''}" for way in ways for line in way.problems()
+    ]:
         raise StructureChanged("; ".join(f"{site}: {line}" for line in wrong))
     of_rows = tuple(way.table_at(place) for place, way in enumerate(ways))
     return Layout(published, version_tables.subscribed(site, of_rows, published, tables))

@@ -12,6 +12,7 @@ import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
 from concord.databases.contract.last_entry import LastEntry
+from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.entries.brake import Brake
 from concord.databases.postgresql.entries.from_log import Gathered
@@ -39,7 +40,7 @@ class TriggerPublisher(PublishedEnd):
         self._structures = dict[int, str]()
 
     @worded
-    def inspect_published(self) -> Published:
+    def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Published:
         """The tables with their keys; all have their triggers. Raises NotProvisioned or StructureChanged."""
         self._look(())
         wanted, site = self.job.replication.tables, self.access.name
@@ -54,6 +55,10 @@ class TriggerPublisher(PublishedEnd):
             raise StructureChanged(f"{site}: {'; '.join(wrong)}; run `provision`")
         counts = {each.oid: each.interruptions for each in captured if each.interruptions}
         return replace(published, interruptions=counts)
+
+    def logged_structures(self, published: Published) -> LoggedStructures:
+        """Operations do not say with which columns they were captured."""
+        return {}
 
     @property
     def _numbers(self) -> Connection:
@@ -72,7 +77,7 @@ class TriggerPublisher(PublishedEnd):
 
     @worded
     def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
-        how = (self.job.replication.name, level, self._structures, self.access.name)
+        how = (self.job.replication.name, level, self._structures, self.access.name, self.job.target.name)
         kept.refuse_lost(self.connection, *how, last_entry)
 
     @contextmanager
@@ -105,8 +110,10 @@ class TriggerPublisher(PublishedEnd):
 
     @contextmanager
     def begin_anew(self) -> Iterator[Begun]:
-        """Operations are kept from an exported snapshot on, which is there while the context is open."""
-        self.drop_log()
+        """An exported snapshot while the context is open. Operations are kept from there on, or from before."""
+        with worded_at(self.access.name):
+            if not kept.is_kept(self.connection, self.job.replication.name, self._structures):
+                self.drop_log()
         with self._connect() as holding:
             with worded_at(self.access.name):
                 begun = self._begun(holding)

@@ -156,15 +156,15 @@ class Way:
         for name in sorted(self._types.keys() | columns.keys()):
             sent, column = self._types.get(name), columns.get(name)
             if column is None:
-                yield f"{self.table.name} lacks the publisher's column {name}; {self._added(sent)}"
+                yield f"{self.table.name} lacks the column {name} of {self.publisher}; {self._added(sent)}"
             elif name not in self.kept:
                 if column.must_be_given:
                     yield (
-                        f"{self.table.name}.{name} has no default, and the publisher has no such column; give it one"
+                        f"{self.table.name}.{name} has no default, and {self.publisher} has no such column; give it one"
                     )
             elif sent is not None and sent.descriptor != column.type.descriptor:
                 types = f"({column.type.descriptor}, {sent.descriptor})"
-                yield f"{self.table.name}.{name} is of another type than at the publisher {types}"
+                yield f"{self.table.name}.{name} is of another type than at {self.publisher} {types}"
 
     def _added(self, sent: ColumnType | None) -> str:
         """The advice about a column that is missing."""

@@ -27,7 +27,6 @@ from concord.databases.postgresql.capture import by_log, stamp
 from concord.databases.postgresql.capture.shadow_table import WITH_WRITER, WRITTEN_BY, key_column
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, every, rows, run
-from concord.databases.postgresql.facts.own_schema import PUBLICATION
 from concord.databases.postgresql.facts.plans import BY_KEY, LOOK_UP
 from concord.databases.postgresql.log import capture_slot
 from concord.databases.postgresql.log.capture_slot import CaptureLog
@@ -51,12 +50,10 @@ FIRST = (
 )
 
 _SITE = "SELECT registered::text, level::text, pg_current_snapshot()::text FROM concord.log_capture"
-#: Of a table that was dropped and made again, or taken out of the publication for a while, the log has a gap.
+#: Of a table that was dropped and made again, or was not published as it was for a while, the log has a gap.
 _TABLES = f"""
 SELECT r.name, r.relation, r.shadow, r.key, to_regclass(r.relation)::oid::bigint, r.logged_since::text,
-       r.published IS NOT DISTINCT FROM
-       (SELECT l.oid FROM pg_publication_rel l JOIN pg_publication p ON p.oid = l.prpubid
-         WHERE p.pubname = {literal(PUBLICATION)} AND l.prrelid = to_regclass(r.relation)),
+       {by_log.interrupted("to_regclass(r.relation)")},
        r.key <@ (SELECT jsonb_agg(attname::text) FROM pg_attribute WHERE attrelid = to_regclass(r.relation))
   FROM concord.replicated_table r WHERE r.logged_since IS NOT NULL ORDER BY r.name"""
 
@@ -168,6 +165,9 @@ def _registered(
         before, level, shown, applied = _site(connection)
         tables, lost = _tables(connection)
         unread = frozenset(lost)
+        if lost and not tables:  # the publication itself may be gone, without which no log is read
+            _lose(connection, lost)
+            return Registered({}, lost, unread), None
         try:
             end = log.end()
             log.start(number(level))
@@ -211,9 +211,9 @@ def _site(connection: Connection) -> tuple[Shown, str, Shown, set[int]]:
 def _tables(connection: Connection) -> tuple[dict[str, LoggedTable], dict[str, str]]:
     """Those whose log is read, and those of which it has a gap."""
     tables, lost = {}, {}
-    for name, relation, shadow, key, oid, since, unbroken, has_key in rows(connection, _TABLES):
-        if oid is None or not unbroken:
-            lost[name] = "it was made anew, or was not published for a while"
+    for name, relation, shadow, key, oid, since, interrupted, has_key in rows(connection, _TABLES):
+        if oid is None or interrupted:
+            lost[name] = by_log.INTERRUPTED
         else:
             sql = qualified("concord", shadow)
             tables[name] = LoggedTable(name, relation, sql, tuple(key), oid, Shown.of(since), has_key)

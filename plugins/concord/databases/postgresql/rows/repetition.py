@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import psycopg
 
+from concord.databases.postgresql.facts import lock_holders
 from concord.databases.postgresql.facts.connection import Connection, ConnectionEnded, in_our_words
 from concord.databases.postgresql.facts.refusal import told
 from concord.databases.postgresql.rows import link_state
@@ -34,6 +36,7 @@ class Commit:
     session: str | None  #: None: it leaves no trace, counts as lost, and its repetition finds it done
     site: str
     private: bool = False  #: errors may hold what people must not read
+    tables: Mapping[str, int] = field(default_factory=dict)  #: those that are written: their oids, by name
 
     def happened(self) -> bool:
         """Did the transaction commit although the answer was lost? The link's state knows (F56)."""
@@ -78,10 +81,24 @@ def repeat(commit: Commit, attempt: Attempt) -> None:
             if tries == 1:
                 began = time.monotonic()
             elif time.monotonic() - began > PATIENCE:
-                raise _worded(error, commit) from error
+                raise _in_vain(error, commit) from error
         else:
             return
         time.sleep(random.uniform(0, min(2.0, 0.05 * 2**tries)))  # noqa: S311 - jitter needs no cryptography
+
+
+def _in_vain(error: psycopg.Error | WriteContended, commit: Commit) -> ConcordError:
+    """The error, and who is in the way: of the table that it names, or of any."""
+    worded = _worded(error, commit)
+    tables = commit.tables
+    if (table := worded.facts.get("table")) in tables:
+        tables = {str(table): tables[str(table)]}
+    held = ""
+    with suppress(ConcordError):
+        held = lock_holders.described(commit.connect(), tables.values())
+    if not held:
+        return worded
+    return type(worded)(f"{worded.message}; {held}. End that transaction", **worded.facts)
 
 
 def _worded(error: psycopg.Error | WriteContended, commit: Commit) -> ConcordError:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
+from concord.databases.postgresql.capture import by_log
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
-from concord.databases.postgresql.log import capture_slot
+from concord.databases.postgresql.log import capture_slot, publication
+from concord.databases.postgresql.log.publication import Found
+
+#: Query: the tables, by their names in the replication set, whose log has a gap.
+INTERRUPTED = (
+    f"SELECT r.name FROM concord.replicated_table r WHERE {by_log.interrupted('to_regclass(r.relation)')}"
+)
 
 
 def refusals(
@@ -88,20 +95,28 @@ def deviations(connection: Connection, site: str, shadows: Sequence[Shadow]) -> 
             f"{site}: {why}; run `provision`, then `initialize NAME` for each synchronization that carries a table"
             " of the site"
         )
+    published = publication.find(connection, PUBLICATION)
+    gaps = {name for (name,) in rows(connection, INTERRUPTED)}
     for shadow in shadows:
         yield from (f"{site}: {shadow.table.name} {line}" for line in _identity(connection, shadow))
-        if not _is_published(connection, shadow):
-            yield f"{site}: {shadow.table.name} is not published by its key in {PUBLICATION}; run `provision`"
+        if line := _unpublished(published, shadow) or (_WAS_UNPUBLISHED if shadow.name in gaps else ""):
+            yield (
+                f"{site}: {shadow.table.name} {line}, so that edits of its users are missing; run `provision`, then"
+                " `initialize NAME` for each synchronization that carries it"
+            )
 
 
-def _is_published(connection: Connection, shadow: Shadow) -> bool:
-    (columns,) = one(
-        connection,
-        "SELECT (SELECT array_agg(a.attname::text) FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid"
-        " JOIN pg_attribute a ON a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::int2[])"
-        f" WHERE p.pubname = {literal(PUBLICATION)} AND r.prrelid = {shadow.table.oid})",
-    )
-    return set(columns or ()) == set(shadow.key)
+_WAS_UNPUBLISHED = f"was not published by its key in {PUBLICATION} for a while"
+
+
+def _unpublished(published: Found, shadow: Shadow) -> str:
+    """The part of the table that the publication lacks; empty where it lacks nothing."""
+    member = published.members.get(shadow.table.oid)
+    if member is None or member.unlisted or set(member.columns) != set(shadow.key):
+        return f"is not published by its key in {PUBLICATION}"
+    if member.filtered:
+        return f"has a row filter in {PUBLICATION}"
+    return "" if published.whole else f"has other operations than all published in {PUBLICATION}"
 
 
 def notices(connection: Connection, site: str, shadows: Sequence[Shadow]) -> Iterator[str]:

@@ -104,6 +104,17 @@ def _column_problems(shadow: Shadow) -> Iterator[str]:
     yield from cast_problems(shadow.columns)
 
 
+def uncompared_keys(table: Table, declared: Sequence[str] | None) -> Iterator[str]:
+    """Key columns by which a replay finds no row, each to be read after the table's name."""
+    key = table.key_of(declared)
+    for column in table.columns:
+        if column.name in key and not column.type.is_comparable:
+            yield (
+                f"has the key column {column.name} of type {column.type.sql}, which no operator of PostgreSQL's own"
+                " compares; name another unique `key`"
+            )
+
+
 def cast_problems(columns: Sequence[Column]) -> Iterator[str]:
     """Casts by somebody's own functions: these would run with the rights of whoever reads or writes a value, and say
     what the value is."""

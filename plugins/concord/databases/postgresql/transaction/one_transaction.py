@@ -60,7 +60,8 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
 
     session = None if writing.session is None else writing.session.id
     private = any(table.is_private for table in writing.job.tables)
-    commit = Commit(connect, writing.job.link, session, writing.site, private)
+    tables = {each.shape.name: each.shape.table.oid for each in writing.staged}
+    commit = Commit(connect, writing.job.link, session, writing.site, private, tables)
     repeat(commit, attempt)
     return reports
 

@@ -9,14 +9,13 @@ from dataclasses import replace
 from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, run
-from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
-from concord.databases.postgresql.facts.storage import Storage, read_storage
+from concord.databases.postgresql.facts.plans import ANY_PLAN
 from concord.databases.postgresql.facts.table_errors import of_table
 from concord.databases.postgresql.ledger import reinitialization, unreadable_rows, waiting
 from concord.databases.postgresql.rows import marked_edits
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
-from concord.databases.postgresql.transaction import hooked_tables, one_table, rehearsal
+from concord.databases.postgresql.transaction import held_tables, hooked_tables, one_table, rehearsal
 from concord.databases.postgresql.write import (
     guard,
     restoration,
@@ -27,7 +26,7 @@ from concord.databases.postgresql.write.judged import Judged
 from concord.databases.postgresql.write.suspicious import refuse_oscillating
 from concord.databases.postgresql.write.writing import Care, Writing
 from concord.jobs.link import TableReport
-from concord.messages.errors import ConstraintViolated, StructureChanged
+from concord.messages.errors import ConstraintViolated
 from concord.tables.replication_set import TableName
 
 
@@ -160,15 +159,7 @@ def _lock(
     if not ordered:
         return []
     marked_edits.lock(connection, [each.shape for each in ordered])
-    now = read_storage(
-        connection,
-        [each.shape.table for each in ordered],
-        *BY_KEY,
-        *(f"ANALYZE {each.sql}" for each in ordered),
-        # Nobody alters them from here on.
-        *(f"LOCK TABLE ONLY {each.shape.table.sql} IN ROW EXCLUSIVE MODE" for each in ordered),
-    )
-    _refuse_altered(now, ordered, writing.site)
+    held_tables.hold(connection, ordered, writing.site)
     first = [each for each in ordered if locked or each.shape.registers]
     # From here on staged text becomes values.
     held = row_locks.lock(connection, first, writing.job, again=again)
@@ -259,28 +250,6 @@ def _with_keys(connection: Connection, table: Judged, report: TableReport) -> Ta
 
 def _with_conflicts(report: TableReport, more: int) -> TableReport:
     return report.model_copy(update={"conflicts": report.conflicts + more})
-
-
-def _refuse_altered(now: Mapping[TableName, Storage], staged: Sequence[Staged], site: str) -> None:
-    """Their locks keep the tables as they are from here on; were they altered before? (F87)
-
-    A cast needs no lock of the table: one that is made from here on is seen by the next run alone.
-    """
-    tables = {each.shape.table.name: each.shape.table for each in staged}
-    if wrong := [str(name) for name, table in tables.items() if _is_altered(table, now.get(name))]:
-        raise StructureChanged(
-            f"{site}: {', '.join(wrong)}: the columns were altered while rows were on their way; nothing was written"
-        )
-    casts = {name: now[name].casts - table.casts for name, table in tables.items()}
-    if made := [f"{name} has the cast {cast}" for name in casts for cast in sorted(casts[name])]:
-        raise StructureChanged(
-            f"{site}: {', '.join(made)}, made while rows were on their way; it would run with the rights of Concord's"
-            " logins, so nothing was written; drop it"
-        )
-
-
-def _is_altered(table: Table, now: Storage | None) -> bool:
-    return now is None or now.structure != table.structure
 
 
 def _parents_first(staged: Sequence[Staged]) -> list[Staged]:

@@ -21,8 +21,8 @@ from concord.databases.contract.reading import Part, Relayed
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, log_in, one
 from concord.databases.postgresql.facts.own_schema import STAGING
 from concord.databases.postgresql.facts.refusal import told
-from concord.databases.postgresql.facts.table_errors import is_of_a_table, remedy
-from concord.databases.postgresql.write import untranslatable
+from concord.databases.postgresql.facts.table_errors import is_of_a_table, is_of_size, remedy
+from concord.databases.postgresql.write import too_large_to_send, untranslatable
 from concord.messages.errors import ConcordError, LinkFailed, SiteUnavailable
 
 #: Bytes that are handed on at once: each call costs as much as some rows.
@@ -90,6 +90,8 @@ def _worded(error: psycopg.Error, part: Part) -> ConcordError:
     why = told(error, private=part.private)
     if isinstance(error, psycopg.errors.UntranslatableCharacter):
         return LinkFailed(f"{table}: {untranslatable.named(part, why)}")
+    if is_of_size(error):
+        return LinkFailed(f"{table}: {too_large_to_send.named(part, why)}")
     more = f". {remedy(error)}" if is_of_a_table(error) else ""
     return LinkFailed(f"{table}: its rows could not be moved: {why}{more}")
 

@@ -1,0 +1,43 @@
+"""Errors that leave out edits in silence where a site's log did not bring a table for a while."""
+
+from tests.mutants.mutant import Mutant
+
+LOGGED = "tests/link/logged/test_interruptions.py"
+
+INTERRUPTED_CAPTURE = (
+    Mutant(
+        "a publication that brought other operations for a while is repaired in place, and never missed",
+        "concord.databases.postgresql.capture.by_log:published",
+        "if whole:",
+        "if True:",
+        f"{LOGGED} -k 'older_format'",
+    ),
+    Mutant(
+        "a slot is read on although its publication was gone",
+        "concord.databases.postgresql.provision.site_log:SiteLog.begin",
+        "gone = self._read != [] and self._interrupted == self._read",
+        "gone = False",
+        f"{LOGGED} -k 'stops_until and dropped and not it'",
+    ),
+    Mutant(
+        "a log is read that no publication makes any more",
+        "concord.databases.postgresql.rows.logged_edits:_registered",
+        "if lost and not tables:",
+        "if False:",
+        f"{LOGGED} -k 'stops_until and the_publication_is_dropped'",
+    ),
+    Mutant(
+        "a check says nothing of a row filter in the publication",
+        "concord.databases.postgresql.sites.log_problems:_unpublished",
+        "if member.filtered:",
+        "if False:",
+        f"{LOGGED} -k 'stops_until and filtered and not while'",
+    ),
+    Mutant(
+        "a check says nothing of an interruption that somebody repaired",
+        "concord.databases.postgresql.sites.log_problems:deviations",
+        '(_WAS_UNPUBLISHED if shadow.name in gaps else "")',
+        '""',
+        f"{LOGGED} -k 'stops_until and hand'",
+    ),
+)

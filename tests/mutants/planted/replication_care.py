@@ -1,0 +1,112 @@
+"""Errors around a replication's runs: its copies, its messages, and what `provision` says of it."""
+
+from tests.mutants.mutant import Mutant
+
+KILLS = "tests/transactional/test_kills.py"
+ADDED = "tests/transactional/hooks/test_rights_of_added_rows.py"
+IDENTITIES = "tests/transactional/publications/test_identities.py"
+KEYS = "tests/transactional/publications/test_keys.py"
+PREPARED = "tests/terminal/test_prepare.py"
+SITES = "tests/transactional/differing/test_restored_sites.py"
+TERMINAL = "tests/orchestration/dags/test_replicate.py"
+
+REPLICATION_CARE = (
+    Mutant(
+        "a copy drops the slot of a replication that runs",
+        "concord.databases.postgresql.replication.publisher:Publisher.begin_anew",
+        "if slot.is_kept(self.connection, self._slot):",
+        "if False:",
+        f"{KILLS} -k 'killed_copy_of and log'",
+    ),
+    Mutant(
+        "a copy drops the kept operations of a replication that runs",
+        "concord.databases.postgresql.replication.trigger_publisher:TriggerPublisher.begin_anew",
+        "if not kept.is_kept(self.connection, self.job.replication.name, self._structures):",
+        "if True:",
+        f"{KILLS} -k 'killed_copy_of and triggers'",
+    ),
+    Mutant(
+        "a way back replays what a copy has replaced",
+        "concord.databases.postgresql.replication.subscriber:Subscriber.initialize",
+        "about_to_commit()",
+        "pass",
+        f"{KILLS} -k way_back",
+    ),
+    Mutant(
+        "a message says that the other site was restored",
+        "concord.databases.contract.last_entry:confirmed_beyond",
+        "as after a restore of {target}",
+        "as after a restore of {source}",
+        f"{SITES} -k 'names and level'",
+    ),
+    Mutant(
+        "a key that no operator of PostgreSQL's own compares is provisioned",
+        "concord.databases.postgresql.facts.types:ColumnType.is_comparable",
+        'return self.kind != "b" or self.built_in',
+        "return True",
+        f"{KEYS} -k refused",
+    ),
+    Mutant(
+        "a domain over such a type is a key",
+        "concord.databases.postgresql.facts.types:ColumnType.is_comparable",
+        'return not self.root.startswith("enum:") and self.root not in _OWN_OPERATORS',
+        'return not self.root.startswith("enum:")',
+        f"{KEYS} -k refused",
+    ),
+    Mutant(
+        "provision resets a replica identity that somebody made FULL",
+        "concord.databases.postgresql.log.publication:identity_problems",
+        " AND r.prattrs IS NULL),",
+        "),",
+        f"{IDENTITIES} -k 'refused and once'",
+    ),
+    Mutant(
+        "a run reads a table that its users cannot update",
+        "concord.databases.postgresql.replication.publisher:Publisher.inspect_published",
+        "if full := list(publication.refused_identities(found, published.tables)):",
+        "if full := list[str]():",
+        f"{IDENTITIES} -k 'refused and once'",
+    ),
+    Mutant(
+        "nobody may draw the numbers of rows that hooks add",
+        "concord.databases.postgresql.provision.surveyed_site:Surveyed._replication_grants",
+        "*logs_in, *of_hooks]",
+        "*logs_in]",
+        f"{ADDED} -k numbers_of",
+    ),
+    Mutant(
+        "the check says that nothing writes a table of a hook",
+        "concord.databases.postgresql.provision.surveyed_site:Surveyed._otherwise_provisioned",
+        "written = [*self.replications.replayed, *added]",
+        "written = [*self.replications.replayed]",
+        f"{ADDED} -k numbers_of",
+    ),
+    Mutant(
+        "a hook's table may have a column that nothing fills",
+        "concord.databases.postgresql.hooks.added_rows:problems",
+        "elif needed:",
+        "elif False:",
+        "tests/databases/postgresql/hooks/test_added_rows.py -k strict",
+    ),
+    Mutant(
+        "a run at a terminal does not say that it never stays",
+        "concord.terminal.replicate:run",
+        "if configuration.replications[asked.name].stays:",
+        "if False:",
+        f"{TERMINAL} -k never_stays",
+    ),
+    Mutant(
+        "the prepared login cannot read the log",
+        "concord.databases.postgresql.provision.logins:_steps",
+        'reads_log = " REPLICATION" if login == LOG_READER else ""',
+        'reads_log = ""',
+        f"{PREPARED} -k nothing_but",
+    ),
+    Mutant(
+        "a prepared replication has no login for the log",
+        "concord.terminal.prepare:_site",
+        'log_reader = f", log_reader: {site}_log_reader" if place.publishes else ""',
+        'log_reader = ""',
+        f"{PREPARED} -k own_section",
+    ),
+)

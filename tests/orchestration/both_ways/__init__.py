@@ -1,0 +1,1 @@
+"""Replications both ways through Airflow and at a terminal."""
