@@ -1,13 +1,16 @@
 """Where triggers capture, in place of the log: what is kept for whom, and what is refused (S0-03, S0-30, S4-124)."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from concord.databases import provisioning
+from concord.databases.contract.last_entry import LastEntry
 from concord.databases.postgresql.entries import from_triggers
 from concord.databases.postgresql.replication import standing
+from concord.databases.postgresql.replication.trigger_publisher import TriggerPublisher
 from concord.databases.registry import dialect
 from concord.messages.errors import (
     EntryRefused,
@@ -62,6 +65,17 @@ def test_operations_of_each_kind_arrive_and_are_kept_no_longer(
     assert sites.are_equal()
     assert (sites.london.rows(KEPT), sites.london.value(ENTRIES)) == ([], 0)
     assert (sites.run().entries, sites.run().level_to) == (0, report.level_to)
+
+
+def test_an_entry_after_a_copy_and_up_to_the_level_is_another_history(sites: Replicated) -> None:
+    publisher = TriggerPublisher(sites.job())
+    with closing(publisher):
+        publisher.inspect_published()
+        copied = publisher.end_of_log().number
+        sites.london.run("UPDATE account SET owner = 'new' WHERE id = 1")
+        level, copy = publisher.end_of_log().number, LastEntry(copied, None)
+        assert [publisher.has(copy, copied, each) for each in (copied, level)] == [True, False]
+        assert publisher.has(LastEntry(level, None), copied, level), "the copy holds this entry"
 
 
 def test_operations_are_kept_until_each_replication_of_their_table_has_passed_them(
@@ -253,3 +267,14 @@ def test_each_right_on_operations_is_needed_and_the_refusal_names_it(sites: Repl
             sites.run()
         sites.london.run(f"GRANT {right} ON concord.{table} TO {login}")
     assert sites.run().entries == 0
+
+
+@pytest.mark.parametrize("right", ["INSERT", "DELETE", "SELECT"])
+def test_each_right_on_recorded_copies_is_needed_and_the_refusal_names_it(
+    sites: Replicated, right: str
+) -> None:
+    sites.london.run(f"REVOKE {right} ON concord.recorded_copy FROM {APPLIER}")
+    with pytest.raises(PrivilegeMissing, match="recorded_copy"):
+        sites.initialize(replace=True)
+    sites.london.run(f"GRANT {right} ON concord.recorded_copy TO {APPLIER}")
+    sites.initialize(replace=True)

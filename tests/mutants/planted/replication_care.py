@@ -21,7 +21,7 @@ REPLICATION_CARE = (
     Mutant(
         "a copy drops the kept operations of a replication that runs",
         "concord.databases.postgresql.replication.trigger_publisher:TriggerPublisher.begin_anew",
-        "if not kept.is_kept(self.connection, self.job.replication.name, self._structures):",
+        "if not was_kept:",
         "if True:",
         f"{KILLS} -k 'killed_copy_of and triggers'",
     ),

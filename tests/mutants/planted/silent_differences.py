@@ -58,9 +58,9 @@ SILENT_DIFFERENCES = (
     ),
     Mutant(
         "a log that lacks the last entry is read on",
-        "concord.databases.postgresql.replication.publisher:Publisher.refuse_lost",
-        "if last is not None and not self._has(last, confirmed, level):",
-        "if False:",
+        "concord.databases.postgresql.replication.published_end:PublishedEnd.refuse_lost",
+        "self.has(last, confirmed, level)",
+        "True",
         f"{RESTORED} -k 'further and log'",
     ),
     Mutant(
@@ -86,10 +86,31 @@ SILENT_DIFFERENCES = (
     ),
     Mutant(
         "the slot of an earlier copy serves a later one",
-        "concord.databases.postgresql.replication.publisher:Publisher._has",
-        "if is_copied and confirmed < last.number:",
+        "concord.databases.postgresql.replication.published_end:PublishedEnd._gave",
+        "not is_copy",
+        "True",
+        f"{RESTORED} -k 'last_copy and log'",
+    ),
+    Mutant(
+        "a copy over a kept log is recorded nowhere",
+        "concord.databases.postgresql.replication.publisher:Publisher.begin_anew",
+        "self.record_copy(begun.level)",
+        "pass",
+        "tests/transactional/test_kills.py -k 'killed_copy_of and confirm and log'",
+    ),
+    Mutant(
+        "a copy over kept operations is recorded nowhere",
+        "concord.databases.postgresql.replication.trigger_publisher:TriggerPublisher.begin_anew",
+        "if was_kept:",
         "if False:",
-        f"{RESTORED} -k last_copy",
+        "tests/transactional/test_kills.py -k 'killed_copy_of and confirm and triggers'",
+    ),
+    Mutant(
+        "an entry after a copy, captured by triggers, may be another one",
+        "concord.databases.postgresql.replication.trigger_publisher:TriggerPublisher.has",
+        "return newest is None or newest.number <= last.number",
+        "return True",
+        "tests/transactional/test_by_triggers.py -k after_a_copy",
     ),
     Mutant(
         "the transactions of a copy are taken for later ones",

@@ -209,19 +209,33 @@ def test_a_publisher_put_back_before_its_first_entry_is_refused(restored: Make) 
     made.refused()
 
 
-def test_a_publisher_put_back_to_before_the_last_copy_is_refused(restored: Make) -> None:
-    """It has the slot of an earlier copy."""
-    made = restored()
+@BOTH
+def test_a_publisher_put_back_to_before_the_last_copy_is_refused(restored: Make, capture: str) -> None:
+    """It has the log of an earlier copy."""
+    made = restored(capture=capture)
     made.sites.initialize()
     made.keep()
     made.write()
     made.sites.london.run("SELECT pg_switch_wal()")
     made.sites.initialize(replace=True)
     made.restore()
-    made.write()
-    made.go_far()
+    made.write(30)
     made.go_far()
     made.refused()
+
+
+@BOTH
+def test_a_publisher_that_crashed_before_it_kept_the_confirmation_of_a_copy_goes_on(
+    restored: Make, capture: str, no_confirmation_arrives: Callable[[], None]
+) -> None:
+    """Its log begins before the copy, and it has the record of the copy."""
+    made = restored(capture=capture)
+    made.sites.initialize()
+    no_confirmation_arrives()
+    made.write(3)
+    made.sites.initialize(replace=True)
+    made.write(2)
+    assert (made.sites.run().entries, made.sites.are_equal()) == (2, True)
 
 
 @BOTH

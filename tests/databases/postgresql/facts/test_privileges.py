@@ -94,6 +94,8 @@ NOT_FOR_LINKS = {
     (READER, "table concord.compensation", "SELECT"),
     *((APPLIER, "table concord.compensation", right) for right in ("DELETE", "INSERT", "SELECT")),
     *((login, "table concord.captured_by", "SELECT") for login in (READER, APPLIER)),
+    (READER, "table concord.recorded_copy", "SELECT"),
+    *((APPLIER, "table concord.recorded_copy", right) for right in ("DELETE", "INSERT", "SELECT")),
     (READER, "table concord.replay", "SELECT"),
     (READER, "table concord.skipped", "SELECT"),
     *((APPLIER, "table concord.skipped", right) for right in ("INSERT", "SELECT")),

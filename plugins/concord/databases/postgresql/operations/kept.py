@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from concord.databases.contract.last_entry import LastEntry, confirmed_beyond, not_reached, restored
+from concord.databases.contract.last_entry import LastEntry, confirmed_beyond, not_reached
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.operations.numbering import BYTES
@@ -76,10 +76,9 @@ def refuse_lost(
     relations: Collection[int],
     source: str,
     target: str,
-    last_entry: Callable[[], LastEntry | None],
-) -> None:
-    """Raises HistoryLost where the operations after the subscriber's level are not all there, or those before it are
-    others than were replayed."""
+) -> int:
+    """Returns the level that the subscriber has confirmed. Raises HistoryLost where the operations after the
+    subscriber's level are not all there."""
     again = f"run the replication's initialize__{replication}"
     kept = read(connection, replication)
     if kept is None:
@@ -92,18 +91,18 @@ def refuse_lost(
         raise HistoryLost(
             f"{source}: {replication} has other tables than when it was initialized, or one was made anew; {again}"
         )
-    last = last_entry() if kept.level < level else None
-    if last is not None and _newest(connection, kept, level) != (last if last.number > kept.level else None):
-        raise HistoryLost(restored(source, target, replication))
+    return kept.level
 
 
-def _newest(connection: Connection, kept: Kept, level: int) -> LastEntry | None:
-    """The last entry up to the level that is not confirmed."""
+def newest(
+    connection: Connection, relations: Collection[int], confirmed: int, level: int
+) -> LastEntry | None:
+    """The last entry of these tables after the confirmed level and up to the other one; None where there is none."""
     found = rows(
         connection,
-        f"SELECT e.number, e.at FROM concord.entry e WHERE e.number > {kept.level} AND e.number <= {level} AND EXISTS"
+        f"SELECT e.number, e.at FROM concord.entry e WHERE e.number > {confirmed} AND e.number <= {level} AND EXISTS"
         " (SELECT FROM concord.operation o WHERE o.transaction = e.transaction"
-        f" AND o.relation = ANY ({array(sorted(kept.relations))})) ORDER BY e.number DESC LIMIT 1",
+        f" AND o.relation = ANY ({array(sorted(relations))})) ORDER BY e.number DESC LIMIT 1",
     )
     return LastEntry(*found[0]) if found else None
 

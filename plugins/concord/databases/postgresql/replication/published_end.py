@@ -12,15 +12,19 @@ from typing import Protocol
 import psycopg
 
 from concord.databases.contract.consumed import ConsumedTable, Whole
+from concord.databases.contract.last_entry import LastEntry, restored
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.compare.replica import Replica, replica_shape
 from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.read_back import whole_entries
-from concord.databases.postgresql.facts.connection import Connection, in_our_words, run
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, run
 from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
-from concord.databases.postgresql.sites.end import End
+from concord.databases.postgresql.replication import recorded_copies
+from concord.databases.postgresql.sites.end import End, worded
 from concord.databases.postgresql.sites.ends import reader_name
+from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob
+from concord.messages.errors import HistoryLost
 
 
 class Batches(Protocol):
@@ -37,6 +41,41 @@ class PublishedEnd(End, ABC):
 
     def __init__(self, job: ReplicationJob) -> None:
         super().__init__(job.source, job.source.reader, job, reader_name(job.synchronization))
+
+    @worded
+    def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
+        """Up to the place that was confirmed, this very log was replayed: no look into it is needed."""
+        confirmed = self.refuse_unkept(level)
+        last = last_entry() if confirmed < level else None
+        if last is not None and not (self._gave(last, confirmed) and self.has(last, confirmed, level)):
+            raise HistoryLost(restored(self.access.name, self.job.target.name, self.job.replication.name))
+
+    @abstractmethod
+    def refuse_unkept(self, level: int) -> int:
+        """Returns up to which number the log is confirmed. Raises HistoryLost where it does not go on at the level."""
+
+    @abstractmethod
+    def has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+        """Has the log, which is confirmed so far, this last entry, and none of others between it and the level?"""
+
+    def _gave(self, last: LastEntry, confirmed: int) -> bool:
+        """A copy that is not confirmed is another publisher's, unless there is a record of it. The reverse direction
+        has none: its rows were there already."""
+        is_copy = last.committed_at is None and self.job.direction is Direction.FORWARD
+        return (
+            not is_copy
+            or confirmed >= last.number
+            or recorded_copies.is_recorded(self.connection, self.job.replication.name, last.number)
+        )
+
+    def record_copy(self, level: int) -> None:
+        """A copy is given at this level, while the log is kept from before it."""
+        with connect(self.access.applier, self._application) as connection:
+            recorded_copies.record(connection, self.job.replication.name, level, self.confirmed() or 0)
+
+    @abstractmethod
+    def confirmed(self) -> int | None:
+        """Up to which number the log need not be kept; None where none is kept."""
 
     def forget_delivered(self) -> None:
         """Most replications keep nothing for a subscriber but its log, which goes as it is confirmed."""

@@ -10,7 +10,7 @@ from math import inf
 import psycopg
 
 from concord.databases.contract.compared_replica import ComparedLog, Touched
-from concord.databases.contract.last_entry import LastEntry, restored
+from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
 from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
@@ -36,7 +36,7 @@ from concord.databases.postgresql.replication.tables import published_tables
 from concord.databases.postgresql.sites.end import worded
 from concord.jobs.link import Direction
 from concord.jobs.replication import ReplicationJob
-from concord.messages.errors import HistoryLost, StructureChanged, WriteContended
+from concord.messages.errors import StructureChanged, WriteContended
 
 #: How often a run takes the slot from others that read it.
 _TRIES = 5
@@ -139,19 +139,11 @@ class Publisher(PublishedEnd):
         if self._beating is not None:
             self._beating.close()
 
-    @worded
-    def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
-        """Up to the place that was confirmed, this very log was replayed: no look into it is needed."""
+    def refuse_unkept(self, level: int) -> int:
         names = (self.access.name, self.job.target.name, self.job.replication.name)
-        confirmed = slot.refuse_lost(self.connection, self._slot, level, *names)
-        last = last_entry() if confirmed < level else None
-        if last is not None and not self._has(last, confirmed, level):
-            raise HistoryLost(restored(*names))
+        return slot.refuse_lost(self.connection, self._slot, level, *names)
 
-    def _has(self, last: LastEntry, confirmed: int, level: int) -> bool:
-        is_copied = last.committed_at is None and self.job.direction is Direction.FORWARD
-        if is_copied and confirmed < last.number:  # the slot of a copy begins with it: this one is older
-            return False
+    def has(self, last: LastEntry, confirmed: int, level: int) -> bool:
         with self._log_connection() as connection:
             frames = Frames(connection)
             with connect(self.job.reads_log, self._application) as control:
@@ -229,6 +221,7 @@ class Publisher(PublishedEnd):
             with worded_at(self.access.name):
                 if slot.is_kept(self.connection, self._slot):
                     begun = slot.create_temporary(connection, f"concord_copy_{self.job.transmission}")
+                    self.record_copy(begun.level)
                 else:
                     self.drop_log()
                     begun = slot.create(connection, self._slot)

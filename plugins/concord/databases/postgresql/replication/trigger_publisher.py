@@ -75,10 +75,15 @@ class TriggerPublisher(PublishedEnd):
     def end_of_log(self) -> LogEnd:
         return numbering.end(self._numbers)
 
-    @worded
-    def refuse_lost(self, level: int, last_entry: Callable[[], LastEntry | None]) -> None:
+    def refuse_unkept(self, level: int) -> int:
         how = (self.job.replication.name, level, self._structures, self.access.name, self.job.target.name)
-        kept.refuse_lost(self.connection, *how, last_entry)
+        return kept.refuse_lost(self.connection, *how)
+
+    def has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+        newest = kept.newest(self.connection, self._structures, confirmed, level)
+        if last.committed_at is None:
+            return newest is None or newest.number <= last.number
+        return newest == (last if last.number > confirmed else None)
 
     @contextmanager
     def stream(self, level: int, published: Published) -> Iterator[Stream]:
@@ -112,11 +117,14 @@ class TriggerPublisher(PublishedEnd):
     def begin_anew(self) -> Iterator[Begun]:
         """An exported snapshot while the context is open. Operations are kept from there on, or from before."""
         with worded_at(self.access.name):
-            if not kept.is_kept(self.connection, self.job.replication.name, self._structures):
+            was_kept = kept.is_kept(self.connection, self.job.replication.name, self._structures)
+            if not was_kept:
                 self.drop_log()
         with self._connect() as holding:
             with worded_at(self.access.name):
                 begun = self._begun(holding)
+                if was_kept:
+                    self.record_copy(begun.level)
             yield begun
 
     def _begun(self, holding: Connection) -> Begun:

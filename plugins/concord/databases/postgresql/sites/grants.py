@@ -32,6 +32,7 @@ OWN_TABLES = {
     "last_entry": ("UPDATE",),
     "captured_by": (),
     "kept_operations": ("INSERT", "UPDATE", "DELETE"),
+    "recorded_copy": ("INSERT", "DELETE"),
     "replay": ("INSERT", "UPDATE"),
     "log_capture": ("UPDATE",),
     "applied": ("INSERT", "DELETE"),
