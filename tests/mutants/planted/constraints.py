@@ -68,4 +68,11 @@ CONSTRAINTS = (
         "del left",
         "tests/link/constraints/test_foreign_keys.py -k 'every_constraint_held'",
     ),
+    Mutant(
+        "a NULL in any column of an index's expression ends a collision",
+        "concord.databases.postgresql.constraints.unique_rules:UniqueRule._freeing",
+        "if is_null]",
+        "if is_null is not None]",
+        "tests/link/constraints/test_uniqueness.py -k 'frees_the_row and seat'",
+    ),
 )

@@ -59,11 +59,29 @@ class UniqueRule:
         pairs = enumerate(zip(self.parts, self.comparisons, strict=True))
         return " AND ".join(compared.sql(f"({part})", f"{row}.u{place}") for place, (part, compared) in pairs)
 
-    def decided(self, shape: Shape, identity: str) -> Rule:
-        """The loser's sacrifice: the last column that may be NULL and is not of the key; else the row goes."""
-        named = [name for part in self.parts for name in self.columns if _names(part, name)]
-        free = [] if self.nulls_collide else [name for name in named if _may_be_null(shape, name)]
-        return Rule(self.name, identity, free[-1] if free else None, frozenset(named))
+    def decided(self, connection: Connection, shape: Shape, identity: str) -> Rule:
+        """The loser's sacrifice: the last column that may be NULL, is not of the key and frees the row; else the row
+        goes."""
+        freeing = [] if self.nulls_collide else self._freeing(connection, shape)
+        gives_up = [name for name in freeing if _may_be_null(shape, name)]
+        return Rule(self.name, identity, gives_up[-1] if gives_up else None, frozenset(freeing))
+
+    def _freeing(self, connection: Connection, shape: Shape) -> list[str]:
+        """Columns whose NULL makes a part NULL, and a rule passes over such a row.
+
+        An expression may have another value then, as `coalesce(code, 0)` does, or a range without an end. It is
+        evaluated where no other column is part of it.
+        """
+        named = [(part, [name for name in self.columns if _names(part, name)]) for part in self.parts]
+        alone = [(part, names[0]) for part, names in named if len(names) == 1]
+        nulls = [
+            f"(SELECT ({part}) IS NULL FROM (SELECT NULL::{shape.table.column(name).type.sql} AS {quote(name)}) alone)"
+            for part, name in alone
+        ]
+        if not nulls:
+            return []
+        [frees] = rows(connection, f"SELECT {', '.join(nulls)}")
+        return [name for (_, name), is_null in zip(alone, frees, strict=True) if is_null]
 
 
 def _names(part: str, column: str) -> bool:

@@ -55,7 +55,9 @@ def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool
     if not collisions:
         return None
     ranks = _ranks(connection, shape, job)
-    decided = {rule.name: rule.decided(shape, rule_identity.of_unique(rule, shape)) for rule in rules}
+    decided = {
+        rule.name: rule.decided(connection, shape, rule_identity.of_unique(rule, shape)) for rule in rules
+    }
     lost = losses(collisions, decided, ranks)
     _remember(connection, shape, lost, decided, ranks)
     logged = loser_log.log(connection, job, ConflictType.UNIQUENESS, _entries(shape))
