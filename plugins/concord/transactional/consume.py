@@ -37,13 +37,14 @@ def begin(job: ReplicationJob, databases: Databases, *, anew: bool) -> int:
     ParametersRefused where it was kept already, and is not to begin `anew`: entries would be missing.
     """
     with _publisher(job, databases) as publisher:
-        publisher.inspect_published()
+        published = publisher.inspect_published()
         if not anew and publisher.confirmed() is not None:
             raise ParametersRefused(
                 f"{_name(job)} has begun already; to begin anew leaves out what it has not read"
             )
         publisher.drop_log()
         with publisher.begin_anew() as begun:
+            publisher.begin_consumed(published)
             return begun.level
 
 
@@ -54,9 +55,10 @@ def read(job: ReplicationJob, databases: Databases, after: int | None, most: int
     begins there.
     """
     with _publisher(job, databases) as publisher:
-        publisher.inspect_published()
+        published = publisher.inspect_published()
         since = _confirmed(job, publisher) if after is None else after
         _refuse_lost(job, publisher, since)
+        _refuse_gaps(job, publisher.gaps(published))
         end = publisher.end_of_log().number
         return along_the_log(lambda logged: _consumed(publisher, logged, since, end, most))
 
@@ -141,6 +143,14 @@ def _refuse_lost(job: ReplicationJob, publisher: PublisherEnd, level: int) -> No
         raise HistoryLost(
             f"{job.source.name}: the log of {_name(job)} does not go on at the level {level}; {_AGAIN}"
         ) from lost
+
+
+def _refuse_gaps(job: ReplicationJob, tables: Sequence[str]) -> None:
+    if tables:
+        raise HistoryLost(
+            f"{job.source.name}: {', '.join(tables)}: made anew, or changed by users while nothing captured it, since"
+            f" {_name(job)} began; {_AGAIN}"
+        )
 
 
 def _name(job: ReplicationJob) -> str:

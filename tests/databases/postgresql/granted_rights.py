@@ -31,6 +31,7 @@ GRANTED = {
     (READER, "table concord.compensation"): "SELECT",
     **{(READER, f"table concord.{name}"): "SELECT" for name in ("applied", "captured_by", "log_capture")},
     (READER, "table concord.overturn"): "SELECT",
+    (READER, "table concord.consumed"): "SELECT",
     (READER, "table concord.recorded_copy"): "SELECT",
     (READER, "table concord.replay"): "SELECT",
     (READER, "table concord.skipped"): "SELECT",
@@ -54,6 +55,7 @@ GRANTED = {
     (APPLIER, "table concord.entry"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.kept_operations"): "DELETE INSERT SELECT UPDATE",
     (APPLIER, "table concord.last_entry"): "SELECT UPDATE",
+    (APPLIER, "table concord.consumed"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.recorded_copy"): "DELETE INSERT SELECT",
     (APPLIER, "table concord.operation"): "DELETE",
     **{

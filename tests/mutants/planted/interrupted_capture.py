@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 LOGGED = "tests/link/logged/test_interruptions.py"
+CONSUMED = "tests/transactional/consumed/test_interrupted.py"
 
 INTERRUPTED_CAPTURE = (
     Mutant(
@@ -39,5 +40,19 @@ INTERRUPTED_CAPTURE = (
         '(_WAS_UNPUBLISHED if shadow.name in gaps else "")',
         '""',
         f"{LOGGED} -k 'stops_until and hand'",
+    ),
+    Mutant(
+        "a consumer reads on although a table was not captured",
+        "concord.transactional.consume:_refuse_gaps",
+        "if tables:",
+        "if False:",
+        f"{CONSUMED} -k 'while and log'",
+    ),
+    Mutant(
+        "a consumer that begins anew is held to what it knew before",
+        "concord.databases.postgresql.replication.consumed_since:begin",
+        'f"DELETE FROM concord.consumed WHERE consumer = {literal(consumer)}",',
+        '"SELECT 1",',
+        f"{CONSUMED} -k 'while and log'",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 #: A row's columns with their values, as the publisher's own exact texts.
 Texts = Mapping[str, str | None]
@@ -37,3 +37,13 @@ class Whole:
 
     operations: Sequence[Operation]
     level: int  #: the number of the last one
+
+
+class ConsumerMemory(Protocol):
+    """The publisher's memory of the tables that a consumer reads."""
+
+    def begin_consumed(self, published: Any) -> None:
+        """The consumer reads the tables as they are from here on."""
+
+    def gaps(self, published: Any) -> Sequence[str]:
+        """The tables of which the consumer misses operations since it began, by name."""

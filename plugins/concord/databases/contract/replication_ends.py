@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from concord.databases.contract.compared_replica import ComparedLog, ComparedReplica
-from concord.databases.contract.consumed import ConsumedTable, Whole
+from concord.databases.contract.consumed import ConsumedTable, ConsumerMemory, Whole
 from concord.databases.contract.entry_decision import FOR_A_PERSON, Decision, Hold, Keys
 from concord.databases.contract.last_entry import LastEntry
 from concord.databases.contract.logged_structures import NOTHING_LOGGED, LoggedStructures
@@ -83,7 +83,7 @@ class Begun(Protocol):
         """The tables at that level."""
 
 
-class PublisherEnd(Protocol):
+class PublisherEnd(ConsumerMemory, Protocol):
     """Where transactions come from. Every method raises ConcordError alone."""
 
     def close(self) -> None: ...

@@ -94,8 +94,12 @@ NOT_FOR_LINKS = {
     (READER, "table concord.compensation", "SELECT"),
     *((APPLIER, "table concord.compensation", right) for right in ("DELETE", "INSERT", "SELECT")),
     *((login, "table concord.captured_by", "SELECT") for login in (READER, APPLIER)),
-    (READER, "table concord.recorded_copy", "SELECT"),
-    *((APPLIER, "table concord.recorded_copy", right) for right in ("DELETE", "INSERT", "SELECT")),
+    *(
+        (login, f"table concord.{name}", right)
+        for name in ("consumed", "recorded_copy")
+        for login, rights in ((READER, ["SELECT"]), (APPLIER, ["DELETE", "INSERT", "SELECT"]))
+        for right in rights
+    ),
     (READER, "table concord.replay", "SELECT"),
     (READER, "table concord.skipped", "SELECT"),
     *((APPLIER, "table concord.skipped", right) for right in ("INSERT", "SELECT")),

@@ -11,7 +11,7 @@ from concord.databases.postgresql.ledger import retention, waiting_table
 from concord.databases.postgresql.operations import table
 from concord.databases.postgresql.queued import compensation, shown_version, version_columns
 from concord.databases.postgresql.replay import level
-from concord.databases.postgresql.replication import recorded_copies
+from concord.databases.postgresql.replication import consumed_since, recorded_copies
 from concord.versions.row_version import NEWEST
 
 #: What another site holds as a vector may be none.
@@ -104,6 +104,7 @@ CREATE TABLE IF NOT EXISTS concord.conflict (
     *level.STATEMENTS,
     *table.STATEMENTS,
     *interruptions.STATEMENTS,
+    *consumed_since.STATEMENTS,
     *recorded_copies.STATEMENTS,
     *compensation.STATEMENTS,
     *shown_version.STATEMENTS,

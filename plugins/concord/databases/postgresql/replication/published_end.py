@@ -19,7 +19,7 @@ from concord.databases.postgresql.entries.from_log import Gathered
 from concord.databases.postgresql.entries.read_back import whole_entries
 from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, run
 from concord.databases.postgresql.log.published import Kind, Published, PublishedTable
-from concord.databases.postgresql.replication import recorded_copies
+from concord.databases.postgresql.replication import consumed_since, recorded_copies
 from concord.databases.postgresql.sites.end import End, worded
 from concord.databases.postgresql.sites.ends import reader_name
 from concord.jobs.link import Direction
@@ -97,6 +97,14 @@ class PublishedEnd(End, ABC):
     @abstractmethod
     def stream(self, level: int, published: Published) -> AbstractContextManager[Batches]:
         """The log from one level on."""
+
+    def begin_consumed(self, published: Published) -> None:
+        with worded_at(self.access.name), connect(self.access.applier, self._application) as connection:
+            consumed_since.begin(connection, self.job.replication.name, published)
+
+    def gaps(self, published: Published) -> list[str]:
+        with worded_at(self.access.name), connect(self.access.applier, self._application) as connection:
+            return consumed_since.gaps(connection, self.job.replication.name, published)
 
     def consumed_tables(self, published: Published) -> list[ConsumedTable]:
         """All but Concord's own."""

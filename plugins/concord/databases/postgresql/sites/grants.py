@@ -31,6 +31,7 @@ OWN_TABLES = {
     "entry": ("INSERT", "DELETE"),
     "last_entry": ("UPDATE",),
     "captured_by": (),
+    "consumed": ("INSERT", "DELETE"),
     "kept_operations": ("INSERT", "UPDATE", "DELETE"),
     "recorded_copy": ("INSERT", "DELETE"),
     "replay": ("INSERT", "UPDATE"),
