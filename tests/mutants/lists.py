@@ -28,6 +28,7 @@ from tests.mutants.planted.security import SECURITY
 from tests.mutants.planted.sessions import SESSIONS
 from tests.mutants.planted.silent_differences import SILENT_DIFFERENCES
 from tests.mutants.planted.spark import SPARK
+from tests.mutants.planted.stored_progress import STORED_PROGRESS
 from tests.mutants.planted.transmission import TRANSMISSION
 from tests.mutants.planted.two_forms import TWO_FORMS
 from tests.mutants.planted.upkeep import UPKEEP
@@ -65,6 +66,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "interrupted_capture": INTERRUPTED_CAPTURE,
     "held_tables": HELD_TABLES,
     "altered_tables": ALTERED_TABLES,
+    "stored_progress": STORED_PROGRESS,
 }
 
 

@@ -107,7 +107,8 @@ class Initialization(PairOfEnds):
         """The rest of a killed initialization of the same kind; a table that ended in errors starts over."""
         check_provisioned(self.source, self.target)
         names = {table.name for table in chosen(self.job.link.tables, self.job.link.chosen)}
-        left = initialization_state.read(self.target.connection, self.synchronization)
+        sites = (self.target.access.name, self.source.access.name)
+        left = initialization_state.read(self.target.connection, self.synchronization, sites)
         return {
             name: initialization_state.anew(each) if each.errors and each.phase == "passed" else each
             for name, each in left.items()
@@ -116,7 +117,9 @@ class Initialization(PairOfEnds):
 
     def _as_defined(self, left: Progressed) -> Progressed:
         """A table that was made anew, or is filtered or mapped otherwise now, is passed from its beginning."""
-        return left if left.definition == self._definition(left.table) else initialization_state.anew(left)
+        fits = initialization_state.fits(left, len(self.shapes[left.table][0].key))
+        same = fits and left.definition == self._definition(left.table)
+        return left if same else initialization_state.anew(left)
 
     def _definition(self, table: str) -> str:
         parts = [
@@ -235,8 +238,6 @@ class Initialization(PairOfEnds):
             site = end.access.name
             tables = [self._shape(name, site).table.name for name in self.shapes]
             late_indexes.put_back_left(end.connection, self.job.installers.get(site), site, tables)
-
-    # The end
 
     def clean_up(self) -> None:
         """The rest of staging at both sites."""

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from concord.databases.contract.initialization import Progressed
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts.connection import Connection, rows, run
-from concord.jobs.initialization import How, RowError, TableInitialization
+from concord.jobs.initialization import TableInitialization
+from concord.messages.errors import StructureChanged
+
+_STORED = TypeAdapter(Progressed)
+#: As PostgreSQL writes a snapshot.
+_POSITION = re.compile(r"\d+:\d+:[\d,]*", re.ASCII)
 
 #: Chunk writers share this lock, and a new initialization takes it alone. So every chunk written after the
 #: initialization has begun sees it, and announces its rows to it.
@@ -52,8 +60,11 @@ def share(connection: Connection) -> None:
     run(connection, f"SELECT pg_advisory_xact_lock_shared({_LOCK})")
 
 
-def read(connection: Connection, synchronization: str) -> dict[str, Progressed]:
-    """The work under way, by table."""
+def read(connection: Connection, synchronization: str, sites: Sequence[str]) -> dict[str, Progressed]:
+    """The work under way, by table; `sites` are both of the pair, first the one where it is read.
+
+    The applier's login may write it there. Raises StructureChanged for what Concord did not write.
+    """
     found = rows(
         connection,
         "SELECT table_name, how, named, stale, unsent_since, source_position, target_position, bound, phase, total,"
@@ -61,20 +72,31 @@ def read(connection: Connection, synchronization: str) -> dict[str, Progressed]:
         " CASE WHEN isfinite(started_at) THEN extract(epoch FROM now() - started_at)::float8 ELSE 0 END"
         f" FROM concord.initialization WHERE synchronization = {literal(synchronization)}",
     )
-    return {row[0]: _progressed(row) for row in found}
+    return {row[0]: progressed(row, sites) for row in found}
 
 
-def _progressed(row: Sequence[Any]) -> Progressed:
+def progressed(row: Sequence[Any], sites: Sequence[str]) -> Progressed:
+    """The columns of one row, in the order of the fields. Raises StructureChanged."""
     names = [field.name for field in fields(Progressed)]
-    stored = dict(zip(names, row, strict=True))
-    return Progressed(
-        **stored
-        | {
-            "how": How(stored["how"]),
-            "bound": stored["bound"] and tuple(stored["bound"]),
-            "errors": tuple(RowError.model_validate(error) for error in stored["errors"]),
-        }
+    try:
+        found = _STORED.validate_python(dict(zip(names, row, strict=True)))
+        positions = (found.unsent_since, found.source_position, found.target_position)
+        unknown = {found.named, found.stale} - {*sites, None}
+        if not unknown and all(each is None or _POSITION.fullmatch(each) for each in positions):
+            return found
+    except ValidationError:
+        pass
+    raise StructureChanged(
+        f"{row[0]}: what {sites[0]} holds of its initialization is not as Concord wrote it; delete its row of"
+        " concord.initialization there, and initialize again",
+        table=row[0],
     )
+
+
+def fits(left: Progressed, columns: int) -> bool:
+    """Do its keys have as many columns as the table's?"""
+    keys = [*([left.bound] if left.bound is not None else []), *(each.key for each in left.errors)]
+    return all(len(key) == columns for key in keys)
 
 
 def begin(connection: Connection, synchronization: str, peer: str, tables: Sequence[Progressed]) -> None:
