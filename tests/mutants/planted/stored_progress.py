@@ -19,11 +19,4 @@ STORED_PROGRESS = (
         "True",
         f"{STORED} -k 'real_site and source_position'",
     ),
-    Mutant(
-        "stored state that is none ends an initialization in a traceback",
-        "concord.databases.postgresql.initialize.progress:progressed",
-        "except ValidationError:",
-        "except ZeroDivisionError:",
-        f"{STORED} -k anything",
-    ),
 )
