@@ -56,9 +56,16 @@ REPLICATION_CARE = (
     Mutant(
         "provision resets a replica identity that somebody made FULL",
         "concord.databases.postgresql.log.publication:identity_problems",
-        " AND r.prattrs IS NULL),",
-        "),",
-        f"{IDENTITIES} -k 'refused and once'",
+        "elif somebodys and each.listed:",
+        "elif False:",
+        f"{IDENTITIES} -k 'refused and before'",
+    ),
+    Mutant(
+        "provision resets an identity that another reader of the log may need",
+        "concord.databases.postgresql.log.publication:whole_identities",
+        "if each.full and each.filtered",
+        "if each.full",
+        f"{IDENTITIES} -k 'hinders and once'",
     ),
     Mutant(
         "a run reads a table that its users cannot update",

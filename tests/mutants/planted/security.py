@@ -161,9 +161,9 @@ SECURITY = (
     ),
     Mutant(
         "a printed script alters a publication that it finds",
-        "concord.databases.postgresql.log.publication:statements",
-        "ownership.refused_publication(name),",
-        "",
+        "concord.databases.postgresql.replication.provision:Replications.statements",
+        "yield ownership.refused_publication(name)",
+        "pass",
         f"{SQUATTED} -k 'publication and printed'",
     ),
     Mutant(

@@ -13,7 +13,10 @@ from concord.values.identifier import parse_table_name
 from tests.given.replicated_sites import Replicated
 
 Make = Callable[..., Replicated]
-NOTE = ("CREATE TABLE note (id int PRIMARY KEY, said text)", "INSERT INTO note VALUES (1, 'old')")
+NOTE = (
+    "CREATE TABLE note (id int PRIMARY KEY, said text, secret text)",
+    "INSERT INTO note VALUES (1, 'old')",
+)
 FULL = "ALTER TABLE note REPLICA IDENTITY FULL"
 REFUSED = (
     r"london: public\.note: its replica identity is FULL, .*; say ALTER TABLE … REPLICA IDENTITY DEFAULT"
@@ -41,9 +44,10 @@ def sites(replicated: Make) -> Replicated:
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["before it is published", "once it is published"])
-def test_one_that_nothing_needs_is_refused_by_all_of_them(replicated: Make, again: bool) -> None:
+def test_one_that_makes_users_updates_fail_is_refused_by_all_of_them(replicated: Make, again: bool) -> None:
+    """`columns` chooses some, and the publication lists these."""
     sites = replicated((*NOTE, "CREATE TABLE other (id int PRIMARY KEY)"), "public.other")
-    sites.tables = (table(),)
+    sites.tables = (table(columns=("id", "said")),)
     if again:
         sites.provision()
         sites.initialize(replace=True)
@@ -62,6 +66,27 @@ def test_one_that_nothing_needs_is_refused_by_all_of_them(replicated: Make, agai
     assert checked(sites) == []
     sites.initialize(replace=True)
     sites.london.run(UPDATE)
+    sites.run()
+    assert sites.are_equal()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["before it is published", "once it is published"])
+def test_one_that_hinders_nobody_is_left_as_it_is(replicated: Make, again: bool) -> None:
+    """Another reader of the log may need it."""
+    sites = replicated((*NOTE, "CREATE TABLE other (id int PRIMARY KEY)"), "public.other")
+    sites.tables = (table(),)
+    if again:
+        sites.provision()
+    sites.london.run(FULL)
+    sites.provision()
+    sites.tables = (table(), ReplicatedTable(table=parse_table_name("public.other")))
+    sites.provision()
+    assert checked(sites) == []
+    assert sites.london.value("SELECT relreplident = 'f' FROM pg_class WHERE relname = 'note'")
+    sites.initialize(replace=True)
+    sites.london.run(
+        UPDATE, "UPDATE note SET id = 7", "DELETE FROM note", "INSERT INTO note VALUES (2, 'new')"
+    )
     sites.run()
     assert sites.are_equal()
 
@@ -93,7 +118,10 @@ def test_one_that_is_needed_is_taken_and_stays(replicated: Make, need: str, agai
 
 
 def test_one_of_concords_own_goes_with_the_filter_and_stays_after_a_comparison(sites: Replicated) -> None:
-    """A table that Concord made FULL is published without a list of columns: users' updates go on."""
+    """A table that Concord made FULL for a comparison is published without a list of columns: users' updates go on.
+
+    The identity that came with a filter goes with it.
+    """
     sites.settings = {"conversions": "compare"}
     sites.provision()
     sites.initialize(replace=True)

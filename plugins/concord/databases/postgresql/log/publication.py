@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal, quote, shortened
-from concord.databases.postgresql.facts import ownership
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.own_schema import SCHEMA
 from concord.databases.postgresql.log.published import PublishedTable
@@ -45,7 +44,7 @@ def statements(
     whole: Collection[int] = (),
     own: Own = NOTHING,
 ) -> list[str]:
-    """Make it, or bring it to these tables. Its installer owns them. `whole`: those with a replica identity FULL."""
+    """Make it, or bring it to these tables. Its installer owns them. `whole`: those that Concord made FULL."""
     level = [LEVEL_ROW] if own.level else []
     listed = ", ".join([*map(_listed, tables), *own.whole, *own.plain, *level])
     identities = [
@@ -58,7 +57,6 @@ def statements(
     mark = _filters_mark(tables)
     noted = "NULL" if mark is None else literal(mark)
     return [
-        ownership.refused_publication(name),
         *identities,
         *(f"ALTER TABLE {each} REPLICA IDENTITY FULL" for each in own.whole),
         *repaired,
@@ -96,15 +94,9 @@ def is_whole(connection: Connection, name: str) -> bool:
     )
 
 
-def whole_identities(connection: Connection, tables: Sequence[PublishedTable]) -> set[int]:
-    """The tables whose replica identity is FULL, by oid."""
-    oids = ", ".join(["0", *(str(each.table.oid) for each in tables)])
-    return {
-        oid
-        for (oid,) in rows(
-            connection, f"SELECT oid FROM pg_class WHERE oid IN ({oids}) AND relreplident = 'f'"
-        )
-    }
+def whole_identities(found: Found) -> set[int]:
+    """The tables whose replica identity is FULL for the publication's filter, by oid."""
+    return {oid for oid, each in found.members.items() if each.full and each.filtered}
 
 
 def published_whole(name: str) -> str:
@@ -218,7 +210,7 @@ def refused_identities(found: Found, tables: Sequence[PublishedTable]) -> Iterat
     """The published tables whose users can update nothing, each one line."""
     for each in tables:
         member = found.members.get(each.table.oid)
-        if member is not None and member.full and not (each.full or member.unlisted):
+        if member is not None and member.full and each.listed:
             yield _full(each)
 
 
@@ -257,15 +249,16 @@ def identity_problems(
 ) -> Iterator[str]:
     """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete.
 
-    So does another one that filters by columns outside of it. An identity that is FULL is Concord's own where the
-    publication lists no columns of the table. `names`: all that are provisioned together.
+    So does another one that filters by columns outside of it, and one that lists columns where the identity is FULL.
+    Such an identity is Concord's own where the publication filters the table. `names`: all that are provisioned
+    together.
     """
     known = ", ".join(map(literal, names))
     for each in tables:
         found = rows(
             connection,
             "SELECT c.relreplident = 'f' AND NOT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p"
-            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = {literal(name)} AND r.prattrs IS NULL),"
+            f" ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = {literal(name)} AND r.prqual IS NOT NULL),"
             " (SELECT array_agg(a.attname::text) FROM pg_index i JOIN pg_attribute a"
             " ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey::int2[]) WHERE i.indrelid = c.oid AND"
             " CASE WHEN c.relreplident IN ('d', 'f') THEN i.indisprimary"
@@ -280,7 +273,7 @@ def identity_problems(
                 f"{each.table.name}: the publication {filtering} filters it and needs its rows as they were, and no"
                 f" replication here does; DROP PUBLICATION {filtering}, or keep the replication that has it"
             )
-        elif somebodys and not each.full:
+        elif somebodys and each.listed:
             yield _full(each)
         elif not each.full and set(identity or ()) != set(each.key):
             yield (

@@ -243,10 +243,11 @@ class Replications:
         published, deviating = self.published(), self.deviating(connection)
         for name, tables in published.items():
             source, own = interruptions.published(name), publication.own_tables(self._own(name))
+            yield ownership.refused_publication(name)
             yield from interruptions.counted(source, [each.table.oid for each in tables], own)
             if name in deviating:
                 known = publication.is_known(connection, name)
-                whole = publication.whole_identities(connection, tables)
+                whole = publication.whole_identities(publication.find(connection, name))
                 yield from publication.statements(name, tables, known, whole, self._own(name))
             yield from interruptions.remembered(source)
         yield from call_objects.removal(connection, self.carried)
