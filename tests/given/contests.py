@@ -6,8 +6,10 @@ import pytest
 
 from concord.databases.registry import dialect
 from concord.jobs.link import Direction
+from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import EntryConflict
 from concord.transactional.decide import Wanted, decide
+from concord.transactional.going_on import going_on
 from tests.given.at_step import At
 from tests.given.replicated_sites import Replicated
 
@@ -19,6 +21,13 @@ def stopped_at(sites: Replicated, direction: Direction) -> int:
     with pytest.raises(EntryConflict) as refused:
         sites.run(direction=direction)
     return int(re.findall(r"entry (\d+),", refused.value.message)[0])
+
+
+def gone_on(sites: Replicated, direction: Direction) -> ReplicationReport:
+    """A run as a command or a task makes it: it goes on past rows that users have settled by hand."""
+    job = sites.job(direction)
+    back = sites.job(OTHER[direction], epoch=job.epoch)
+    return going_on(job, back, dialect, lambda: sites.run(direction=direction, epoch=job.epoch))
 
 
 def decided(

@@ -41,7 +41,7 @@ WAYS_OUT = (
         "concord.databases.postgresql.replay.decision:Decision._log",
         "{differs['w']} AND {differs['o']}",
         "{differs['w']}",
-        f"{_CONTESTED} -k put_back_as_it_was",
+        f"{_BY_HAND} -k comes_along",
     ),
     Mutant(
         "a decision is about all rows of an entry",

@@ -8,8 +8,8 @@ from concord.jobs.replication import Aside, SetAside
 from concord.jobs.replication_report import ReplicationReport
 from concord.messages.errors import ConcordError, ConstraintViolated, EntryConflict
 from concord.transactional.both_ways import replicate_both_ways
-from concord.transactional.going_on import both_going_on, going_on
-from tests.given.contests import OTHER, decided, stopped_at
+from concord.transactional.going_on import both_going_on
+from tests.given.contests import OTHER, decided, gone_on, stopped_at
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated
 from tests.given.site import Site
@@ -36,18 +36,11 @@ def ends(sites: Replicated, direction: Direction) -> tuple[Site, Site]:
     return sites.sites if direction is Direction.FORWARD else (sites.capetown, sites.london)
 
 
-def run(sites: Replicated, direction: Direction) -> ReplicationReport:
-    """As a command or a task runs it."""
-    job = sites.job(direction)
-    back = sites.job(OTHER[direction], epoch=job.epoch)
-    return going_on(job, back, dialect, lambda: sites.run(direction=direction, epoch=job.epoch))
-
-
 def still_stopped(sites: Replicated) -> None:
     """Each direction, whichever is run first."""
     for direction in (*Direction, Direction.FORWARD):
         with pytest.raises(EntryConflict):
-            run(sites, direction)
+            gone_on(sites, direction)
 
 
 def settled(sites: Replicated, first: Direction) -> None:
@@ -55,11 +48,11 @@ def settled(sites: Replicated, first: Direction) -> None:
     stopped = []
     for direction in (first, OTHER[first], first):
         try:
-            run(sites, direction)
+            gone_on(sites, direction)
         except EntryConflict:  # until the other one has gone on
             stopped.append(direction)
     assert stopped in ([], [first])
-    assert [run(sites, direction).entries for direction in Direction] == [0, 0]
+    assert [gone_on(sites, direction).entries for direction in Direction] == [0, 0]
     assert sites.are_equal()
     assert [site.conflicts() for site in sites.sites] == [[], []]
 
@@ -144,7 +137,7 @@ def test_a_child_and_its_deleted_parent_are_decided_for_either_site(
         assert decided(orphaned, stopped_at(orphaned, side), uses.name, side) == 1
         assert [each["key"] for each in deletes.conflicts()] == [["3"]]
     for direction in (*Direction, *Direction):
-        run(orphaned, direction)
+        gone_on(orphaned, direction)
     assert orphaned.are_equal()
     assert len(uses.rows("SELECT FROM part WHERE id = 3")) == (wins == "the child's site")
 
@@ -172,12 +165,12 @@ def test_a_parent_or_a_child_of_the_same_transaction_comes_along(sites: Replicat
     sites.capetown.run("UPDATE stock SET pieces = 9 WHERE depot = 'd'")
     assert decided(sites, stopped_at(sites, Direction.FORWARD), "london", Direction.FORWARD) == 1
     for direction in Direction:
-        run(sites, direction)
+        gone_on(sites, direction)
     sites.london.run("BEGIN; DELETE FROM stock WHERE depot = 'd'; DELETE FROM part WHERE id = 50; COMMIT")
     sites.capetown.run("UPDATE part SET name = 'mine' WHERE id = 50")
     assert decided(sites, stopped_at(sites, Direction.FORWARD), "london", Direction.FORWARD) == 1
     for direction in Direction:
-        run(sites, direction)
+        gone_on(sites, direction)
     assert sites.are_equal()
     assert [(each["table_name"], each["key"]) for each in sites.capetown.conflicts()] == [
         ("public.part", ["50"]),

@@ -3,8 +3,8 @@
 import pytest
 
 from concord.jobs.link import Direction
-from concord.messages.errors import ConstraintViolated, ParametersRefused
-from tests.given.contests import OTHER, decided, settled, stopped_at
+from concord.messages.errors import ConstraintViolated, EntryConflict, ParametersRefused
+from tests.given.contests import OTHER, decided, gone_on, settled, stopped_at
 from tests.given.replicated_accounts import Make
 from tests.given.replicated_sites import Replicated
 from tests.given.site import Site
@@ -64,14 +64,24 @@ def test_each_contested_row_of_an_entry_may_have_another_winner(sites: Replicate
     ]
 
 
-def test_a_row_that_was_put_back_as_it_was_loses_nothing(sites: Replicated) -> None:
+def test_a_row_that_was_put_back_as_it_was_is_not_decided_and_loses_nothing(sites: Replicated) -> None:
+    """It is settled by hand: once the way back has replayed the other site's row, the next run goes on."""
     sites.london.run("UPDATE part SET price = 0 WHERE id IN (5, 6)")
     sites.capetown.run("UPDATE part SET name = 'mine' WHERE id IN (5, 6)")
     number = stopped_at(sites, Direction.REVERSE)
     sites.london.run("UPDATE part SET price = id WHERE id = 6")
     assert decided(sites, number, "capetown", Direction.REVERSE) == 1
+    with pytest.raises(EntryConflict, match="operation 2 of 2"):
+        gone_on(sites, Direction.FORWARD)
+    for direction in OTHER:
+        gone_on(sites, OTHER[direction])
     settled(sites)
+    assert sites.london.rows("SELECT id, name, price FROM part WHERE id IN (5, 6) ORDER BY 1") == [
+        (5, "mine", 5),
+        (6, "mine", 6),
+    ]
     assert [each["key"] for each in sites.london.conflicts()] == [["5"]]
+    assert sites.capetown.conflicts() == []
 
 
 def test_an_entry_behind_the_one_that_stops_is_not_decided(sites: Replicated) -> None:
