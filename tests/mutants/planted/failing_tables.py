@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 OBJECTS = "tests/link/tables/test_failing_objects.py"
 ENCODINGS = "tests/link/tables/test_encodings.py"
 RELAY = "tests/databases/postgresql/write/test_relay.py"
+READER = "tests/databases/postgresql/compare/test_cut_reader.py"
 COMPARISON = "tests/link/comparison/test_compare.py"
 FUNCTIONS = "tests/databases/postgresql/facts/test_others_functions.py"
 
@@ -57,6 +58,27 @@ FAILING_TABLES = (
         "and not is_refusal(error)",
         "",
         f"{COMPARISON} -k cannot_be_read",
+    ),
+    Mutant(
+        "a table is to blame for whatever keeps a session from a comparison's cut",
+        "concord.databases.postgresql.compare.cut_reader:CutReader._in_the_cut",
+        "connection = self._at_hand()",
+        "with of_table_read(where.table, where.site, private=False):\n                connection = self._at_hand()",
+        f"{READER} -k on_the_way",
+    ),
+    Mutant(
+        "the end of a comparison's cut is not one that another run mends",
+        "concord.databases.postgresql.compare.cut_reader:CutReader._join",
+        "except ENDED as error:",
+        "except ZeroDivisionError as error:",
+        f"{READER} -k cut_has_ended",
+    ),
+    Mutant(
+        "an error of a table that somebody holds does not say what to do",
+        "concord.databases.postgresql.facts.table_errors:of_table",
+        "{why}. The next run tries again.",
+        "{why}",
+        "tests/databases/postgresql/transaction/test_repetition.py -k so_long_and_no_longer",
     ),
     Mutant(
         "the smallest row is named for one that PostgreSQL does not send",

@@ -7,7 +7,7 @@ import pytest
 
 from concord.databases.postgresql.compare import cut_reader
 from concord.databases.postgresql.compare.cut_reader import CutReader
-from concord.messages.errors import ConcordError, PrivilegeMissing, SiteUnavailable
+from concord.messages.errors import ConcordError, PrivilegeMissing, SiteUnavailable, StructureChanged
 from concord.versions.row_version import ABSENT
 from tests.given.site import READER
 from tests.given.two_questioned_sites import QuestionedSites, held
@@ -67,10 +67,26 @@ def test_a_reader_that_stands_in_another_cut_answers_nothing(sites: QuestionedSi
 
 
 def test_a_reader_whose_cut_has_ended_answers_nothing(sites: QuestionedSites) -> None:
+    """The table is not to blame, and the next run has another cut."""
     with sites.cut("number") as (ours, _):
         reader = ours.travelling_readers()[0]
-    with pytest.raises(ConcordError, match=r"^london: "), reader:
+    with pytest.raises(SiteUnavailable, match=r"^london: the cut has ended; run it again$"), reader:
         reader.sums(COUNT)
+
+
+def test_an_error_on_the_way_to_the_cut_is_not_the_tables(sites: QuestionedSites) -> None:
+    with sites.cut("number") as (ours, _):
+        (reader, *_) = ours.travelling_readers()
+        other = CutReader(replace(reader.where, preamble=("SELECT 1 / 0",)))
+        with pytest.raises(ConcordError, match=r"^london: division by zero \(SQLSTATE 22012\)$"), other:
+            other.sums(COUNT)
+
+
+def test_nor_is_the_table_to_blame_for_a_connection_that_ends(sites: QuestionedSites) -> None:
+    with sites.cut("number") as (ours, _):
+        (reader, *_) = ours.travelling_readers()
+        with pytest.raises(SiteUnavailable, match=r"^london: .*The next run tries again"), reader:
+            reader.sums("SELECT 0, 0, 0, pg_terminate_backend(pg_backend_pid())")
 
 
 def test_a_reader_closes_the_connection_that_it_opened_and_not_the_one_of_the_cut(
@@ -89,15 +105,16 @@ def test_a_reader_closes_the_connection_that_it_opened_and_not_the_one_of_the_cu
 
 
 @pytest.mark.parametrize("private", [False, True])
-def test_an_error_names_the_site_and_repeats_no_value_of_a_private_column(
+def test_an_error_of_a_table_names_it_and_repeats_no_value_of_a_private_column(
     sites: QuestionedSites, private: bool
 ) -> None:
     with sites.cut("number") as (ours, _):
         (reader, *_) = ours.travelling_readers()
         asking = CutReader(replace(reader.where, private=private))
-        with pytest.raises(ConcordError) as raised, asking:
+        with pytest.raises(StructureChanged) as raised, asking:
             asking.sums("SELECT 'a secret'::int, 0, 0, 0")
-    assert raised.value.message.startswith("london: ")
+    assert raised.value.message.startswith("public.number: london cannot read it: ")
+    assert raised.value.facts["table"] == "public.number"
     assert ("a secret" in raised.value.message) is not private
     assert isinstance(raised.value.__cause__, psycopg.Error) is not private
 

@@ -127,7 +127,9 @@ def test_a_lost_race_is_repeated_for_so_long_and_no_longer(
         now[0] += (1000 if failing.tries == 0 else 50) if step == "judge" else 0
         failing(step)
 
-    with pytest.raises(WriteContended, match=r"on purpose\. The next run tries again"):
+    with pytest.raises(
+        WriteContended, match=r"^public\.item: capetown: on purpose\. The next run tries again"
+    ):
         target.write(CHANGE, progress=progress)
     assert failing.tries == 4, "50 and 100 s are within the 120 s, 150 s are not"
 

@@ -16,6 +16,12 @@ from concord.messages.errors import SiteUnavailable
 
 #: Rows that the database hands over at once: few enough for memory, many enough for a far site.
 ROWS_AT_ONCE = 5_000
+#: The snapshot of a cut is gone with the transaction that exported it; the last one says so from version 18 on.
+ENDED = (
+    psycopg.errors.InvalidParameterValue,
+    psycopg.errors.ObjectNotInPrerequisiteState,
+    psycopg.errors.UndefinedObject,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +54,24 @@ class CutReader:
 
     def sums(self, question: str) -> list[Sums]:
         """Raises a ConcordError."""
-        with self._in_our_words():
-            return [Sums._make(row) for row in rows(self._at_hand(), question)]
+        with self._in_the_cut() as connection:
+            return [Sums._make(row) for row in rows(connection, question)]
 
     def held(self, question: str) -> Iterator[HeldRow]:
         """Raises a ConcordError."""
-        with self._in_our_words(), self._at_hand().cursor(name="concord_held") as cursor:
+        with self._in_the_cut() as connection, connection.cursor(name="concord_held") as cursor:
             cursor.itersize = ROWS_AT_ONCE
             cursor.execute(question.encode())
             yield from map(HeldRow._make, cursor)
 
     @contextmanager
-    def _in_our_words(self) -> Iterator[None]:
+    def _in_the_cut(self) -> Iterator[Connection]:
+        """For one question, whose error may be the table's own; that the cut has ended is not."""
         where = self.where
         try:
+            connection = self._at_hand()
             with of_table_read(where.table, where.site, private=where.private):
-                yield
+                yield connection
         except psycopg.Error as error:
             said = in_our_words(error, where.site, private=where.private)
             raise said from (None if where.private else error)
@@ -78,5 +86,9 @@ class CutReader:
 
     def _join(self, connection: Connection) -> None:
         """Prove that this is the cut (F06): two of them would make differences that are none."""
-        if one(connection, "BEGIN", *self.where.preamble, POSITION_QUERY) != (self.where.position,):
+        try:
+            found = one(connection, "BEGIN", *self.where.preamble, POSITION_QUERY)
+        except ENDED as error:
+            raise SiteUnavailable(f"{self.where.site}: the cut has ended; run it again") from error
+        if found != (self.where.position,):
             raise SiteUnavailable(f"{self.where.site}: a reader could not join the cut; run it again")

@@ -33,7 +33,8 @@ def of_table(table: str, site: str, *, private: bool) -> Iterator[None]:
     try:
         yield
     except _CONTENDED as error:
-        raise WriteContended(f"{table}: {site}: {told(error, private=private)}", table=table) from error
+        why = told(error, private=private)
+        raise WriteContended(f"{table}: {site}: {why}. The next run tries again.", table=table) from error
     except psycopg.Error as error:
         if not is_of_a_table(error):
             raise

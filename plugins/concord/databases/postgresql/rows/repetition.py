@@ -98,7 +98,7 @@ def _in_vain(error: psycopg.Error | WriteContended, commit: Commit) -> ConcordEr
         held = lock_holders.described(commit.connect(), tables.values())
     if not held:
         return worded
-    return type(worded)(f"{worded.message}; {held}. End that transaction", **worded.facts)
+    return type(worded)(f"{worded.message.rstrip('.')}; {held}. End that transaction", **worded.facts)
 
 
 def _worded(error: psycopg.Error | WriteContended, commit: Commit) -> ConcordError:
