@@ -229,8 +229,9 @@ def _decide(pair: Pair, terminal: Terminal) -> None:
     pair.london.run("UPDATE bookings SET name = 'of London' WHERE id = 1")
     pair.capetown.run("UPDATE bookings SET name = 'of Cape Town' WHERE id = 1")
     stopped = terminal("replicate", NAME)
-    [number] = re.findall(r"entry (\d+), committed", stopped.err)
-    asked = ["entry", "apply", NAME, number, "--winner"]
+    stops = re.findall(r"entry (\d+), committed.*--direction (\w+)", stopped.err)
+    assert [direction for _, direction in stops] == ["forward", "reverse"]
+    asked = ["entry", "apply", NAME, stops[0][0], "--winner"]
     unknown = terminal(*asked, "oslo")
     assert (unknown.status, "its sites are london and capetown" in unknown.err) == (2, True)
     applied = terminal(*asked, "london")

@@ -3,15 +3,17 @@
 import re
 from collections.abc import Callable
 
+import pytest
+
 from concord.configuration.configuration import Configuration
 from concord.jobs.link import Direction
-from concord.terminal.replicate import said
+from concord.terminal.replicate import show_outcomes
 from tests.conftest import PROJECT
 from tests.given.replicated_accounts import Make
 
 
 def test_the_worked_example_does_what_it_says(
-    replicated: Make, parse: Callable[[str], Configuration]
+    replicated: Make, parse: Callable[[str], Configuration], capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (PROJECT / "docs" / "change-history.md").read_text()
     [table, history, work] = re.findall(r"```sql\n-- at \w+\n(.*?)```", text, re.DOTALL)
@@ -24,7 +26,8 @@ def test_the_worked_example_does_what_it_says(
     sites.london.run(*work.splitlines())
     report = sites.run()
     [told] = re.findall(r"^accounts_kept: .*", text, re.MULTILINE)
-    assert said(configuration, name, Direction.FORWARD, report) == told
+    show_outcomes(configuration, name, [(Direction.FORWARD, report)])
+    assert capsys.readouterr().out == f"{told}\n"
     found = sites.capetown.rows(
         "SELECT id, version, operation, owner, balance FROM reports.account_history ORDER BY version"
     )
