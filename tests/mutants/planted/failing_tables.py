@@ -76,7 +76,7 @@ FAILING_TABLES = (
     Mutant(
         "an error of a table that somebody holds does not say what to do",
         "concord.databases.postgresql.facts.table_errors:of_table",
-        "{why}. The next run tries again.",
+        "{why}{TRIES_AGAIN}",
         "{why}",
         "tests/databases/postgresql/transaction/test_repetition.py -k so_long_and_no_longer",
     ),

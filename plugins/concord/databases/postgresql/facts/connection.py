@@ -19,7 +19,7 @@ from concord.databases.postgresql.facts.any_json import parse_json
 from concord.databases.postgresql.facts.any_time import read_any_time
 from concord.databases.postgresql.facts.login_errors import could_not_connect
 from concord.databases.postgresql.facts.refusal import told
-from concord.databases.postgresql.facts.table_errors import is_of_a_table, remedy
+from concord.databases.postgresql.facts.table_errors import TRIES_AGAIN, is_of_a_table, remedy
 from concord.jobs.site import ALLOWED_OPTIONS, Credentials, is_local
 from concord.messages.errors import (
     ConcordError,
@@ -141,9 +141,9 @@ def in_our_words(error: psycopg.Error, where: str, *, private: bool = False) -> 
     if state == "42501":
         return PrivilegeMissing(f"{where}: {said}. Run `provision` to grant what the role needs.")
     if state in {"40P01", "40001", "55P03", "23505"}:
-        return WriteContended(f"{where}: {said}. The next run tries again.")
+        return WriteContended(f"{where}: {said}{TRIES_AGAIN}")
     if not state or state.startswith(("08", "57", "53")):
-        return SiteUnavailable(f"{where}: {said}. The next run tries again.")
+        return SiteUnavailable(f"{where}: {said}{TRIES_AGAIN}")
     more = f". {remedy(error)}" if is_of_a_table(error) else ""
     return ConcordError(f"{where}: {said} (SQLSTATE {state}){more}")
 

@@ -23,6 +23,9 @@ _CONTENDED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 #: A function, table, type or schema is not found.
 _NOT_FOUND = ("42883", "42P01", "42704", "3F000")
 
+#: What a person does about a lock that somebody else holds, unless the holder is known.
+TRIES_AGAIN = ". The next run tries again."
+
 _FUNCTION = re.compile(r'function "?([^"\s(]+(?:\([^)]*\))?)')
 
 
@@ -34,7 +37,7 @@ def of_table(table: str, site: str, *, private: bool) -> Iterator[None]:
         yield
     except _CONTENDED as error:
         why = told(error, private=private)
-        raise WriteContended(f"{table}: {site}: {why}. The next run tries again.", table=table) from error
+        raise WriteContended(f"{table}: {site}: {why}{TRIES_AGAIN}", table=table) from error
     except psycopg.Error as error:
         if not is_of_a_table(error):
             raise

@@ -14,6 +14,7 @@ import psycopg
 from concord.databases.postgresql.facts import lock_holders
 from concord.databases.postgresql.facts.connection import Connection, ConnectionEnded, in_our_words
 from concord.databases.postgresql.facts.refusal import told
+from concord.databases.postgresql.facts.table_errors import TRIES_AGAIN
 from concord.databases.postgresql.rows import link_state
 from concord.messages.errors import ConcordError, ConstraintViolated, NotInitialized, WriteContended
 
@@ -98,7 +99,8 @@ def _in_vain(error: psycopg.Error | WriteContended, commit: Commit) -> ConcordEr
         held = lock_holders.described(commit.connect(), tables.values())
     if not held:
         return worded
-    return type(worded)(f"{worded.message.rstrip('.')}; {held}. End that transaction", **worded.facts)
+    message = worded.message.removesuffix(TRIES_AGAIN)
+    return type(worded)(f"{message}; {held}. End that transaction", **worded.facts)
 
 
 def _worded(error: psycopg.Error | WriteContended, commit: Commit) -> ConcordError:
