@@ -62,7 +62,9 @@ def test_a_table_that_cannot_be_read_is_named(pair: MakePair, site: str, how: st
 
 
 def test_a_rule_is_named_with_its_table(pair: MakePair) -> None:
+    """A row that is new at a site is inserted, which a rule allows; one that differs is merged."""
     sites = strangers(pair(BOOK, *OTHERS))
+    unstamped(sites.capetown, "SET LOCAL search_path = public", "INSERT INTO book VALUES (1, 'B')")
     sites.capetown.run("CREATE RULE quiet AS ON INSERT TO book WHERE NEW.id < 0 DO INSTEAD NOTHING")
     message = failed(sites, "merge")
     assert message.startswith("public.book: ")
