@@ -61,14 +61,21 @@ def test_a_table_that_cannot_be_read_is_named(pair: MakePair, site: str, how: st
     assert "ALTER FUNCTION inner_sql SET search_path" in message
 
 
-def test_a_rule_is_named_with_its_table(pair: MakePair) -> None:
-    """A row that is new at a site is inserted, which a rule allows; one that differs is merged."""
+RULE = "CREATE RULE quiet AS ON INSERT TO book DO INSTEAD NOTHING"
+
+
+@pytest.mark.parametrize("how", ["auto", "merge"])
+@pytest.mark.parametrize("enabled", ["", "ALWAYS"])
+def test_a_rule_is_named_with_its_table(pair: MakePair, enabled: str, how: str) -> None:
+    """One that is enabled ALWAYS left out each row, and the initialization succeeded."""
     sites = strangers(pair(BOOK, *OTHERS))
-    unstamped(sites.capetown, "SET LOCAL search_path = public", "INSERT INTO book VALUES (1, 'B')")
-    sites.capetown.run("CREATE RULE quiet AS ON INSERT TO book WHERE NEW.id < 0 DO INSTEAD NOTHING")
-    message = failed(sites, "merge")
-    assert message.startswith("public.book: ")
+    sites.capetown.run(RULE, f"ALTER TABLE book ENABLE {enabled} RULE quiet")
+    message = failed(sites, how)
+    assert message.startswith("public.book: public.book at capetown has the rule quiet")
     assert "drop it, or let a trigger do what it does" in message
+    sites.capetown.run("DROP RULE quiet ON book")
+    initialized(sites, how)
+    assert sites.capetown.rows("TABLE book") == [(1, "A")]
 
 
 @pytest.fixture

@@ -67,6 +67,24 @@ def test_what_was_written_before_a_column_was_added_is_replayed_without_it(sites
     assert (sites.run().entries, sites.are_equal()) == (1, True)
 
 
+@pytest.mark.parametrize("operation", ["INSERT", "UPDATE", "DELETE"])
+def test_a_rule_that_would_leave_out_operations_is_named(sites: Replicated, operation: str) -> None:
+    """One that was made since `provision`, which refuses it, and that fires for replayed operations."""
+    sites.capetown.run(
+        f"CREATE RULE quiet AS ON {operation} TO account DO INSTEAD NOTHING",
+        "ALTER TABLE account ENABLE ALWAYS RULE quiet",
+    )
+    sites.london.run(
+        "INSERT INTO account VALUES (11, 'new', 1)",
+        "UPDATE account SET balance = 1",
+        "DELETE FROM account WHERE id = 2",
+    )
+    with pytest.raises(StructureChanged, match=r"capetown: public\.account has the rule quiet.*drop it"):
+        sites.run()
+    sites.capetown.run("DROP RULE quiet ON account")
+    assert (sites.run().entries, sites.are_equal()) == (3, True)
+
+
 @pytest.mark.parametrize("capture", ["log", "triggers"])
 def test_what_was_written_before_a_column_got_another_type_is_refused_and_never_read_as_that_type(
     replicated: Make, capture: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Self, TypeVar
 
@@ -15,8 +15,10 @@ from concord.databases.postgresql.initialize.told_versions import ToldVersions
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.acquire import POSITION_QUERY, beat
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.sites import preflight
 from concord.databases.postgresql.sites.ends import Source, Target
 from concord.jobs.initialization import InitializationJob
+from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import ReplicatedTable
 
 End = Source | Target
@@ -96,6 +98,7 @@ class PairOfEnds:
         there, _ = self.target.inspect(wanted)
         self.source.catch_up(here)
         self.target.catch_up(there)
+        _refuse_rules((*here, *there))
         return {ours.name: (ours, theirs) for ours, theirs in zip(here, there, strict=True)}
 
     def _shape(self, table: str, site: str) -> Shape:
@@ -123,6 +126,13 @@ class PairOfEnds:
         """Write down how far the table is, at the target, under the fence."""
         with self.target.control() as connection, self._fenced(connection, self.target.access.name):
             initialization_state.place(connection, self.synchronization, state)
+
+
+def _refuse_rules(shapes: Iterable[Shape]) -> None:
+    """A rule that was made since the table was provisioned would leave out rows. Raises StructureChanged."""
+    for each in shapes:
+        for line in preflight.rule_problems(each.table):
+            raise StructureChanged(f"{each.name}: {each.table.name} at {each.site} {line}", table=each.name)
 
 
 def _open(end: E, stack: ExitStack) -> E:

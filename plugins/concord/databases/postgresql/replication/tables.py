@@ -125,7 +125,8 @@ def layout(
         Way(*each, publisher, site, histories.get(each[1].name))
         for each in zip(wanted, sources, found, strict=True)
     ]
-    if wrong := [
+    ruled = [f"{table.name} {line}" for table in found for line in preflight.rule_problems(table)]
+    if wrong := ruled + [
         f"{line}{_AS_LOGGED if way.source.altered else ''}" for way in ways for line in way.problems()
     ]:
         raise StructureChanged("; ".join(f"{site}: {line}" for line in wrong))

@@ -62,12 +62,17 @@ def kind_problems(table: Table) -> Iterator[str]:
         yield "has row-level security, which can hide rows from Concord and read as a mass delete; disable it"
     if len(table.columns) > MOST_COLUMNS:
         yield f"has {len(table.columns)} columns; Concord takes at most {MOST_COLUMNS}"
-    for name in table.rules:
-        yield f"has the rule {name}, under which PostgreSQL refuses MERGE; drop it, or let a trigger do what it does"
+    yield from rule_problems(table)
     for name in table.exclusions_deferrable:
         yield f"has the deferrable exclusion constraint {name}; make it NOT DEFERRABLE"
     for name in table.temporal_keys:
         yield f"has the foreign key {name} with PERIOD, or is referred to by it, which Concord cannot check; drop it"
+
+
+def rule_problems(table: Table) -> Iterator[str]:
+    """PostgreSQL rewrites a statement by a rule and writes another one, or none, without an error."""
+    for name in table.rules:
+        yield f"has the rule {name}, under which PostgreSQL refuses MERGE; drop it, or let a trigger do what it does"
 
 
 def _key_problems(table: Table, declared: Sequence[str] | None) -> Iterator[str]:
