@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from concord.databases.postgresql.snapshots.query import rows_queries
-from concord.messages.errors import CountMismatch
+from concord.messages.errors import CountMismatch, StructureChanged
 from spark_jobs.snapshot import refresh
 from tests.given.at_step import At
 from tests.given.snapshot_sites import Copies, counts
@@ -118,6 +118,21 @@ def test_few_rows_of_a_large_table_are_carried_by_the_drivers_threads_in_one_sna
     report = refresh(copies.job("some"), spark, At("stage", edit))
     assert counts(report) == (909, 0, 0, 0)
     assert copies.capetown.value("SELECT count(*) FROM copy WHERE note = 'too late'") == 0
+
+
+@pytest.mark.parametrize("enabled", ["", "ALWAYS"])
+def test_a_rule_of_the_destination_is_named_and_nothing_is_written(copies: Copies, enabled: str) -> None:
+    """One that is enabled ALWAYS left out each row, and the refresh succeeded."""
+    copies.define("all", "non_incremental", "public.flight", "public.copy")
+    copies.provision()
+    copies.capetown.run(
+        "CREATE RULE quiet AS ON INSERT TO copy DO INSTEAD NOTHING",
+        f"ALTER TABLE copy ENABLE {enabled} RULE quiet",
+    )
+    with pytest.raises(StructureChanged, match=r"^capetown: public\.copy has the rule quiet"):
+        copies.refresh("all")
+    copies.capetown.run("DROP RULE quiet ON copy")
+    assert counts(copies.refresh("all")) == (10, 0, 0, 0)
 
 
 def test_rows_that_the_source_counted_and_nobody_read_stop_a_refresh(

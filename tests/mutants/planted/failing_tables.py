@@ -94,4 +94,25 @@ FAILING_TABLES = (
         "false AND",
         f"{FUNCTIONS} -k remedy",
     ),
+    Mutant(
+        "an initialization writes a table with a rule",
+        "concord.databases.postgresql.initialize.pair_of_ends:PairOfEnds._inspect",
+        "_refuse_rules((*here, *there))",
+        "pass",
+        "tests/link/initialization/test_failing_tables.py -k rule_is_named",
+    ),
+    Mutant(
+        "a replication writes a table with a rule",
+        "concord.databases.postgresql.replication.tables:layout",
+        "if wrong := ruled + [",
+        "if wrong := [",
+        "tests/transactional/publications/test_structure.py -k rule",
+    ),
+    Mutant(
+        "a refresh writes a table with a rule",
+        "concord.databases.postgresql.snapshots.ends:SnapshotTarget.inspect_target",
+        "preflight.rule_problems(table)",
+        "()",
+        "tests/link/snapshots/test_snapshots.py -k rule",
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from concord.databases.contract.ends import Cut, Progress
 from concord.databases.contract.memory import LinkState
@@ -160,7 +161,8 @@ class SnapshotTarget(WrittenEnd):
                 f"{site}: {definition.table} does not have the columns of {definition.relation} at"
                 f" {definition.source}; alter it alike, or drop the snapshot with its table, and run `provision`"
             )
-        _refuse(site, definition.table, preflight.cast_problems(layout.columns))
+        problems = (preflight.rule_problems(table), preflight.cast_problems(layout.columns))
+        _refuse(site, definition.table, chain(*problems))
         self._layout = layout
         return layout
 
