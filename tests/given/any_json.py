@@ -31,14 +31,19 @@ ANY_JSON = _VALUES.map(json.dumps) | st.sampled_from(
 
 
 def either(usual: object, odd: st.SearchStrategy[str] = ANY_JSON) -> st.SearchStrategy[str]:
-    """The usual value, the same with one part of another kind, or any other."""
+    """The usual value, the same with one part missing or of another kind, or any other."""
     parts = st.just(json.dumps(usual))
     if isinstance(usual, dict):
         changed = st.tuples(st.sampled_from(sorted(usual)), odd.filter(lambda text: len(text) < 1000))
         parts |= changed.map(lambda each: _with(usual, *each))
+        parts |= st.sampled_from(sorted(usual)).map(lambda name: json.dumps(_without(usual, name)))
     return parts | odd
 
 
 def _with(usual: dict[str, object], name: str, text: str) -> str:
-    others = {key: value for key, value in usual.items() if key != name}
+    others = _without(usual, name)
     return json.dumps(others)[:-1] + f"{', ' if others else ''}{json.dumps(name)}: {text}}}"
+
+
+def _without(usual: dict[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in usual.items() if key != name}

@@ -78,4 +78,25 @@ HOSTILE_SITES = (
         "",
         f"{HOSTILE} -k without_bound",
     ),
+    Mutant(
+        "a waiting row without a part of its version stops the link",
+        "concord.databases.postgresql.ledger.unreadable_rows:set_aside",
+        "for name in _NEEDED]",
+        "for name in _NEEDED[:0]]",
+        f"{WAITING} -k left_out_by_name",
+    ),
+    Mutant(
+        "the greatest number of tries stops the link",
+        "concord.databases.postgresql.ledger.waiting:remember",
+        "least(w.tries, {_MOST_TRIES - 1})",
+        "w.tries",
+        f"{WAITING} -k counted_further",
+    ),
+    Mutant(
+        "the greatest number of rebounds stops the link",
+        "concord.databases.postgresql.write.suspicious:Suspicion.counting",
+        " AND p.rebounds < {self.rebounds or _LAST}",
+        "",
+        "tests/databases/postgresql/write/test_suspicious_rows.py -k counted_further",
+    ),
 )

@@ -1,5 +1,6 @@
 """A waiting row that was made up stops nothing: it is left out by name, and the rest of the link is written."""
 
+import json
 import time
 
 import pytest
@@ -93,6 +94,21 @@ def test_whatever_waits_the_rest_of_the_link_is_written_and_listed(
         assert unconfigured.id
 
 
+def test_a_row_whose_tries_cannot_be_counted_further_waits_on(target: WrittenSite) -> None:
+    """It is refused by the site, in each run."""
+    refused = literal('{"id": "1", "token": null, "at": null, "price": "1000"}')
+    entry = {
+        "key": "'[\"1\"]'",
+        "version": literal(json.dumps(VERSION)),
+        "row_image": refused,
+        "tries": "2147483647",
+    }
+    store(target, {**entry, "kind": "'quarantined'", "reason": "''"})
+    other = {"id": 2, "token": "other", "at": None, "price": None}
+    target.write(Change(other, made("london", 20, born=True)))
+    assert target.site.rows("SELECT tries FROM concord.waiting") == [(2147483647,)]
+
+
 @pytest.mark.parametrize(
     ("part", "stored"),
     [
@@ -101,6 +117,10 @@ def test_whatever_waits_the_rest_of_the_link_is_written_and_listed(
         ("row_image", "[]"),
         ("version", '{"changed_at": 1e400}'),
         ("version", "7"),
+        *(
+            ("version", json.dumps({name: value for name, value in VERSION.items() if name != missing}))
+            for missing in ("origin", "changed_at", "derived", "vector", "deleted", "born")
+        ),
     ],
 )
 def test_a_waiting_row_that_is_none_is_left_out_by_name(target: WrittenSite, part: str, stored: str) -> None:

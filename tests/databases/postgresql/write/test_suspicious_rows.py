@@ -125,6 +125,18 @@ def test_a_row_that_answers_each_write_stops_its_table_and_both_versions_are_nam
     assert watched.row(1) == {"id": 1, "token": f"here {MOST}"}
 
 
+def test_rebounds_that_cannot_be_counted_further_begin_anew(target: WrittenSite) -> None:
+    """The applier of a site may write any number."""
+    target.keep(HERE, FIRST)
+    unlimited = target.configured(brakes=Brakes(oscillation=None))
+    answer(unlimited, 0)
+    answered(unlimited, 0)
+    unlimited.site.run('UPDATE concord."public.item" SET rebounds = 2147483647')
+    answer(unlimited, 1)
+    answered(unlimited, 1)
+    assert unlimited.row(1) == {"id": 1, "token": "there 1"}
+
+
 @pytest.mark.parametrize("how", ["a person approves", "users did it"])
 def test_a_stopped_row_may_pass_once(watched: WrittenSite, how: str) -> None:
     for number in range(MOST):

@@ -16,6 +16,9 @@ _READ = {
     "w.version ->> 'out_of_scope'": "boolean",
 }
 
+#: Those that every version has.
+_NEEDED = ("origin", "changed_at", "derived", "vector", "deleted", "born")
+
 #: Errors by which a value is none of its type: classes 22, 23, 42, 54 and P0.
 _UNREADABLE = (
     "data_exception OR integrity_constraint_violation OR syntax_error_or_access_rule_violation"
@@ -38,7 +41,9 @@ def set_aside(connection: Connection, shape: Shape) -> None:
     read = ", ".join(
         [*waiting.texts(text), *waiting.key_of(text), *(f"({each})::{kind}" for each, kind in _READ.items())]
     )
-    missing = " OR ".join(f"w.row_image ->> {literal(column.name)} IS NULL" for column in shape.key)
+    needed = [f"w.row_image ->> {literal(column.name)}" for column in shape.key]
+    needed += [f"w.version ->> {literal(name)}" for name in _NEEDED]
+    missing = " OR ".join(f"{each} IS NULL" for each in needed)
     kinds = "jsonb_typeof(w.version) IS DISTINCT FROM 'object' OR jsonb_typeof(w.row_image) IS DISTINCT FROM 'object'"
     mine = f"x.table_name = {literal(shape.name)} AND x.structure = {literal(shape.table.structure)}"
     same = "u.link = w.link AND u.table_name = w.table_name AND u.key = w.key"

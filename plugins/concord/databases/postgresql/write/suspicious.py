@@ -66,6 +66,10 @@ def _allowed(skew: float) -> int:
     return int(skew * 1_000_000)
 
 
+#: The greatest `integer`: whatever a site holds, the next number is one.
+_LAST = 2**31 - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Suspicion:
     """The suspicious rows of one table in one transmission; by default none is suspicious."""
@@ -151,8 +155,7 @@ class Suspicion:
             "n.received_from IS NOT NULL AND p.received_from IS NULL AND n.origin <> p.origin"
             " AND p.origin = (SELECT origin FROM concord.site)"
         )
-        most = f" AND p.rebounds < {self.rebounds}" if self.rebounds else ""
-        going_on = f"p.rebounded_in IN {self._recent}{most}"
+        going_on = f"p.rebounded_in IN {self._recent} AND p.rebounds < {self.rebounds or _LAST}"
         return (
             f"rebounds = CASE WHEN {again} THEN CASE WHEN {going_on} THEN p.rebounds + 1 ELSE 1 END END,"
             f" rebounded_in = CASE WHEN {again} THEN {literal(self.session)} END"
