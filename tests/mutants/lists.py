@@ -34,6 +34,7 @@ from tests.mutants.planted.two_forms import TWO_FORMS
 from tests.mutants.planted.upkeep import UPKEEP
 from tests.mutants.planted.verdicts import VERDICTS
 from tests.mutants.planted.waiting import WAITING
+from tests.mutants.planted.ways_out import WAYS_OUT
 from tests.mutants.planted.write import WRITE
 
 LISTS: Mapping[str, Sequence[Mutant]] = {
@@ -66,6 +67,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "interrupted_capture": INTERRUPTED_CAPTURE,
     "held_tables": HELD_TABLES,
     "altered_tables": ALTERED_TABLES,
+    "ways_out": WAYS_OUT,
     "stored_progress": STORED_PROGRESS,
 }
 

@@ -27,6 +27,11 @@ def test_no_two_errors_have_one_name() -> None:
     assert len(set(names)) == len(names)
 
 
+def test_every_list_that_is_written_is_run() -> None:
+    written = {file.stem for file in (PROJECT / "tests" / "mutants" / "planted").glob("*.py")} - {"__init__"}
+    assert written == set(LISTS)
+
+
 def test_an_error_is_chosen_by_its_list_its_name_or_its_place() -> None:
     [first, *_] = LISTS["queued"]
     assert chosen(["queued"])[: len(LISTS["queued"])] == list(LISTS["queued"])

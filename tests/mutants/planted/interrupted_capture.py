@@ -8,9 +8,9 @@ CONSUMED = "tests/transactional/consumed/test_interrupted.py"
 INTERRUPTED_CAPTURE = (
     Mutant(
         "a publication that brought other operations for a while is repaired in place, and never missed",
-        "concord.databases.postgresql.capture.by_log:published",
-        "if whole:",
-        "if True:",
+        "concord.databases.postgresql.log.publication:is_whole",
+        " AND {WHOLE}",
+        "",
         f"{LOGGED} -k 'older_format'",
     ),
     Mutant(
@@ -18,21 +18,21 @@ INTERRUPTED_CAPTURE = (
         "concord.databases.postgresql.provision.site_log:SiteLog.begin",
         "gone = self._read != [] and self._interrupted == self._read",
         "gone = False",
-        f"{LOGGED} -k 'stops_until and dropped and not it'",
+        f"{LOGGED} -k 'stops_until and publication and is and made and anew'",
     ),
     Mutant(
         "a log is read that no publication makes any more",
         "concord.databases.postgresql.rows.logged_edits:_registered",
         "if lost and not tables:",
         "if False:",
-        f"{LOGGED} -k 'stops_until and the_publication_is_dropped'",
+        f"{LOGGED} -k 'stops_until and publication and dropped and the'",
     ),
     Mutant(
         "a check says nothing of a row filter in the publication",
         "concord.databases.postgresql.sites.log_problems:_unpublished",
         "if member.filtered:",
         "if False:",
-        f"{LOGGED} -k 'stops_until and filtered and not while'",
+        f"{LOGGED} -k 'stops_until and filtered'",
     ),
     Mutant(
         "a check says nothing of an interruption that somebody repaired",

@@ -219,8 +219,8 @@ VERDICTS = (
     Mutant(
         "a rebound counts however old the last one is",
         "concord.databases.postgresql.write.suspicious:Suspicion.counting",
-        'going_on = f"p.rebounded_in IN {self._recent}{most}"',
-        'going_on = f"true{most}"',
+        'f"p.rebounded_in IN {self._recent} AND',
+        'f"true AND',
         "tests/link/brakes/test_oscillation.py -k now_and_then",
     ),
     Mutant(
@@ -240,8 +240,8 @@ VERDICTS = (
     Mutant(
         "an approval does not reset the count",
         "concord.databases.postgresql.write.suspicious:Suspicion.counting",
-        'f" AND p.rebounds < {self.rebounds}" if self.rebounds else ""',
-        '""',
+        '{self.rebounds or _LAST}',
+        "{_LAST}",
         "tests/link/brakes/test_oscillation.py -k names_both",
     ),
     Mutant(
