@@ -11,6 +11,7 @@ from tests.mutants.planted.capture import CAPTURE
 from tests.mutants.planted.comparison import COMPARISON
 from tests.mutants.planted.conflict_log import CONFLICT_LOG
 from tests.mutants.planted.constraints import CONSTRAINTS
+from tests.mutants.planted.copied_tables import COPIED_TABLES
 from tests.mutants.planted.failing_tables import FAILING_TABLES
 from tests.mutants.planted.held_tables import HELD_TABLES
 from tests.mutants.planted.histories import HISTORIES
@@ -68,6 +69,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "held_tables": HELD_TABLES,
     "altered_tables": ALTERED_TABLES,
     "ways_out": WAYS_OUT,
+    "copied_tables": COPIED_TABLES,
     "stored_progress": STORED_PROGRESS,
 }
 

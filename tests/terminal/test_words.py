@@ -29,6 +29,10 @@ SAID = [
         "no history is proven; run initialize__a_b",
         "no history is proven; run `python -m concord initialize a_b`",
     ),
+    (
+        "run the replication's initialize__bank with `replace` and `tables: [public.a, public.b]`",
+        "run `python -m concord replicate bank --initialize --replace --table public.a --table public.b`",
+    ),
     ("the dataset: how: many", "the dataset: how: many"),
     ("what came from: nowhere", "what came from: nowhere"),
 ]

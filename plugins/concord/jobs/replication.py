@@ -119,6 +119,11 @@ class ReplicationDefinition(BaseModel):
         """Do users of both sites write?"""
         return self.updates is not Updates.PUBLISHER
 
+    @property
+    def copies_tables(self) -> bool:
+        """Can some tables be copied without the others? A call that is passed over would lack its other rows."""
+        return not self.both_ways and not self.procedures
+
     def compares(self, table: ReplicatedTable) -> bool:
         """Does a replay compare the table's row with the publisher's row before the operation?
 
@@ -223,6 +228,7 @@ class ReplicationJob(BaseModel):
     linger: float = 0.0  #: seconds for which a run stays after the last entry, and replays what comes
     initialize: bool = False  #: copy the tables anew, and begin the log there
     replace: bool = False  #: with `initialize`: rows that the subscriber has are deleted first
+    copied: frozenset[str] = frozenset()  #: with `initialize`: these tables alone; empty: all
 
     @property
     def synchronization(self) -> str:

@@ -16,8 +16,8 @@ from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import replication_run
 from concord.orchestration.tasks.jobs import known_name
+from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters
 from concord.orchestration.tasks.replication_now import replicated
-from concord.orchestration.tasks.replication_run import InitializeReplicationParameters
 from concord.terminal.pace_shown import shown
 from concord.terminal.shown import say
 
@@ -26,17 +26,19 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     """Do what the command line asks; the exit status. Raises a ConcordError."""
     if asked.replace and not asked.initialize:
         raise ParametersRefused("--replace is for `replicate --initialize`")
+    if asked.tables and not asked.initialize:
+        raise ParametersRefused("--table is for `replicate --initialize`")
     engine, owner = repository(), owners.of_command(getpass.getuser())
     with shown() as tell:
         if asked.initialize:
-            wanted = InitializeReplicationParameters(replace=asked.replace)
+            wanted = InitializeReplicationParameters(replace=asked.replace, tables=asked.tables)
             report = replication_run.initialize(engine, configuration, asked.name, wanted, owner, tell)
         else:
             known_name(asked.name, configuration.replications, "replication")
             ways = configuration.replications[asked.name].ways
             outcomes = replicated(engine, configuration, asked.name, owner, tell, ways)
     if asked.initialize:
-        say(_initialized(asked.name, report))
+        say(_initialized(asked.name, report, asked.tables))
     else:
         show_outcomes(configuration, asked.name, outcomes)
         if configuration.replications[asked.name].stays:  # whoever configured that may wait for more
@@ -44,9 +46,11 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     return 0
 
 
-def _initialized(name: str, report: ReplicationReport) -> str:
-    copied = how_many(report.operations, "row")
-    return f"{name}: initialized: {copied} of {how_many(len(report.tables), 'table')}."
+def _initialized(name: str, report: ReplicationReport, chosen: Sequence[str] | None) -> str:
+    copied = [each for each in report.tables if chosen is None or each.table in chosen]
+    done = f"{how_many(sum(each.acquired for each in copied), 'row')} of {how_many(len(copied), 'table')}"
+    others = f", {how_many(report.entries, 'transaction')} of the others replayed" if chosen else ""
+    return f"{name}: initialized: {done}{others}."
 
 
 def _ended(name: str) -> str:

@@ -23,6 +23,13 @@ def add_replicate(commands: Commands) -> None:
     replicate.add_argument(
         "--replace", action="store_true", help="initialize: delete the rows that the subscriber has first"
     )
+    replicate.add_argument(
+        "--table",
+        action="append",
+        dest="tables",
+        metavar="SCHEMA.NAME",
+        help="initialize: copy this one, and replay what waits of the others; may be repeated",
+    )
 
 
 def add_wait(commands: Commands) -> None:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+
+def _options(tables: str) -> str:
+    return " ".join(f"--table {each}" for each in tables.split(", "))
+
 
 #: The errors' words for parameters and DAGs → the words typed instead. Errors are worded before anybody knows who
 #: reads them: some cross from a Spark application as text.
-_WORDS = (
+_WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
+    (
+        r"\brun the replication's initialize__(\w+) with `replace` and `tables: \[([^\]]*)\]`",
+        lambda found: (
+            f"run `python -m concord replicate {found[1]} --initialize --replace {_options(found[2])}`"
+        ),
+    ),
     (r"\brun the replication's initialize__(\w+)", r"run `python -m concord replicate \1 --initialize`"),
     (r"\binitialize with `replace`", "initialize with `--replace`"),
     (r"\brun (synchronize|initialize|compare)__(\w+)", r"run `python -m concord \1 \2`"),

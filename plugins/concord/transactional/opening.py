@@ -102,7 +102,8 @@ def _inspected(
     try:
         subscriber.inspect_subscribed(published)
     except StructureChanged:
-        waiting = {} if job.initialize else {**publisher.logged_structures(published), **logged}
+        reads_no_log = job.initialize and not job.copied
+        waiting = {} if reads_no_log else {**publisher.logged_structures(published), **logged}
         if waiting == logged:
             raise
         published = publisher.inspect_published(waiting)

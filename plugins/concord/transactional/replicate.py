@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from time import monotonic
 
 from concord.databases.contract.dialect import Dialect
@@ -56,10 +57,32 @@ def replicate(  # noqa: PLR0913 - both ends, who is told, who ends it, and who m
             replication.subscriber.map_by(mapper)
             replication.subscriber.hook_by(ask_hook)
             if job.initialize:
-                return initialized(replication)
+                copied = initialized(replication, replay_up_to=partial(_replay_others, replication, account))
+                return _with_others(copied, account)
             return _replayed(replication, account)
 
     return along_the_log(run)
+
+
+def _replay_others(replication: Replication, account: Account, end: int) -> None:
+    """Replay the log of all tables that are not copied, up to the copy of the others. Raises LogAltered."""
+    level = replication.subscriber.level()
+    replication.subscriber.begin()
+    account.begin(level, replication.job.run_for)
+    with replication.publisher.stream(level, replication.published) as stream:
+        try:
+            for batch in stream.up_to(end):
+                _take(replication, stream, batch, account)
+        except LogAltered:
+            _finish(replication, stream, account)
+            raise
+        _finish(replication, stream, account)
+
+
+def _with_others(copied: ReplicationReport, account: Account) -> ReplicationReport:
+    """The copy, and what was replayed of other tables before it."""
+    others = [replayed(name, effects) for name, effects in account.effects.items()]
+    return copied.model_copy(update={"tables": (*copied.tables, *others), "entries": account.entries})
 
 
 def _replayed(replication: Replication, account: Account) -> ReplicationReport:

@@ -37,7 +37,7 @@ ALTERED_TABLES = (
     Mutant(
         "a subscriber that was not altered yet is refused at once",
         "concord.transactional.opening:_inspected",
-        "waiting = {} if job.initialize else",
+        "waiting = {} if reads_no_log else",
         "waiting = {} if True else",
         f"{ALTERED} -k all_before",
     ),

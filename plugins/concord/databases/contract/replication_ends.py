@@ -60,6 +60,9 @@ class LogStream(Protocol):
     def batches(self, end: int) -> Iterator[Batch]:
         """Whole entries, until the log is read up to `end`. Only an entry larger than a batch comes in several."""
 
+    def up_to(self, level: int) -> Iterator[Batch]:
+        """The entries up to the level, and none after it. Nothing more is read from this stream."""
+
     def coming(self) -> Iterator[Batch | None]:
         """The same without an end, as users commit. None when nothing has come for a moment."""
 
@@ -90,6 +93,8 @@ class PublisherEnd(ConsumerMemory, Protocol):
 
     def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Any:
         """The published tables as they are now, but for those that the log has otherwise.
+
+        Where the job copies some tables alone, streams have no operations of these.
 
         Raises NotProvisioned, IdentityChanged or StructureChanged.
         """
@@ -181,7 +186,10 @@ class SubscriberEnd(Protocol):
         """From here on no older run's entry commits. Raises LeaseLost when a newer run was here."""
 
     def level(self) -> int:
-        """The number of the last entry that was replayed. Raises NotInitialized or SubscriberInvalid."""
+        """The number of the last entry that was replayed. Raises NotInitialized, SubscriberInvalid or HistoryLost.
+
+        The tables that the job copies alone count as not copied from here on, until `initialize` ends.
+        """
 
     def reached(self) -> int:
         """The same for whoever replays nothing, while runs go on. HistoryLost where a table was never copied."""
@@ -256,7 +264,10 @@ class SubscriberEnd(Protocol):
         self, copies: Copies, level: int, *, replace: bool, about_to_commit: Callable[[], None]
     ) -> Filled:
         """The tables' content and the level, in one transaction; `about_to_commit` is its last step.
-        Raises SitesDiffer where a table has rows and these may not be replaced, and MappingNotReversible."""
+
+        Where the job copies some tables alone, all others were replayed up to the level. Raises SitesDiffer where a
+        table has rows and these may not be replaced, and MappingNotReversible.
+        """
 
     def replica(self) -> ComparedReplica:
         """The tables as they are, for a comparison."""

@@ -40,10 +40,8 @@ from concord.orchestration.tasks import parameters, replication_run, replication
 from concord.orchestration.tasks.link import will_not_be_tried_again
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.orchestration.tasks.replication_both_ways import replicate_both_ways
-from concord.orchestration.tasks.replication_run import (
-    InitializeReplicationParameters,
-    ReplicationPlan,
-)
+from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters
+from concord.orchestration.tasks.replication_run import ReplicationPlan
 from spark_jobs.interruption import interrupt_all
 
 logger = logger_named("concord.replication")
@@ -191,6 +189,12 @@ _PARAMS = {
         False,
         type="boolean",
         description="Delete the rows that the subscriber has in these tables first. Without it they are refused.",
+    ),
+    "tables": Param(
+        None,
+        type=["array", "null"],
+        items={"type": "string"},
+        description="These tables alone, where `updates: publisher` and no procedures are replicated. Default: all.",
     ),
 }
 

@@ -27,6 +27,7 @@ from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, site_accesses
 from concord.orchestration.tasks.parameters import Parameters
 from concord.orchestration.tasks.queued_conflicts import collect
+from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters
 from concord.orchestration.tasks.replication_spark import spark_for
 from concord.repository import holds
 from concord.repository.lease import Lease
@@ -47,12 +48,6 @@ logger = logger_named("concord.replication")
 
 class ReplicateParameters(Parameters):
     """A run of a replication leaves a person no choice: all that is committed is replayed."""
-
-
-class InitializeReplicationParameters(Parameters):
-    """A person's choices for `initialize__<replication>`."""
-
-    replace: bool = False
 
 
 class ReplicationPlan(BaseModel):
@@ -177,14 +172,15 @@ def initialize(
 ) -> ReplicationReport:
     """Copy the tables, and begin the log there; under the lease, so that no run goes on meanwhile.
 
-    Raises a ConcordError; LeaseHeld while a run is under way, SitesDiffer where the subscriber has rows.
+    Raises a ConcordError; LeaseHeld while a run is under way, SitesDiffer where the subscriber has rows. Raises
+    ParametersRefused where the replication does not copy these tables alone.
     """
     known_name(name, configuration.replications, "replication")
     started_at = pendulum.now("UTC")
     lease = keeping.take(engine, replication_name(name), owner, has_ended)
     try:
         job = replication_job(configuration, name, epoch=lease.epoch)
-        job = job.model_copy(update={"initialize": True, "replace": asked.replace})
+        job = job.model_copy(update=asked.changes(job.replication))
         with keeping.kept(engine, lease, interrupt_all):
             if job.replication.both_ways:
                 back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)

@@ -81,7 +81,9 @@ class Entries:
         self._cuts = [each.cut for each in published.tables]
         self._ours, self._level_row, self._replayed = ours.encode(), 0, False
         self._marks = Marks(published)
-        self._own = set[int]()  # Concord's own tables, which other readers of this publication need
+        self._own = set[
+            int
+        ]()  # Concord's own tables, which other readers need, and tables that are being copied
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
         self._inside, self._most = False, most
@@ -157,11 +159,17 @@ class Entries:
         elif isinstance(said, Relation):
             if (said.schema, said.name) == LEVEL_ROW:
                 self._level_row = said.oid
-            if said.schema == LEVEL_ROW[0] and said.oid not in self._places:
+            if self._is_passed_over(said):
                 self._own.add(said.oid)
             else:
                 self._refuse_altered(said)
                 self._written.add(said.oid)
+
+    def _is_passed_over(self, said: Relation) -> bool:
+        """A table that is being copied may have had another oid when it was written, or another name."""
+        return said.oid not in self._places and (
+            said.schema == LEVEL_ROW[0] or bool(self._published.left_out)
+        )
 
     def _begun(self) -> None:
         """An entry begins."""
@@ -260,6 +268,16 @@ class Entries:
                 f"the publisher's log holds operations on {said.schema}.{said.name} from before its rows were published"
                 " as they were. Run the replication once with `conversions: count`; later runs may compare rows"
             )
+
+
+def until_level(messages: Iterator[bytes | Read | None], level: int) -> Iterator[bytes | Read | None]:
+    """Without the entries that were committed after the level, which may be in the log already."""
+    for message in messages:
+        if isinstance(message, bytes) and message[:1] == b"B":
+            begun = decode(message)
+            if isinstance(begun, Begin) and begun.commit >= level:
+                return
+        yield message
 
 
 @overload

@@ -68,8 +68,8 @@ class Operations:
         self._most = most
 
     def batches(self, end: int) -> Iterator[Gathered]:
-        """Up to the number `end`. A large entry is in a batch with no other."""
-        while self._level < end:
+        """Up to the number `end`. A large entry is in a batch with no other. None where no table is read."""
+        while self._structures and self._level < end:
             found = self._entries(end)
             for group in self._groups(found):
                 yield from self._gathered(group)

@@ -97,6 +97,12 @@ class Layout:
         """Those of these kinds, in the order of the replication set."""
         return tuple(each for each in self.tables if each.kind in kinds)
 
+    @property
+    def read(self) -> Layout:
+        """Without the tables that are being copied, of which no operation is read."""
+        places = set(self.published.places.values())
+        return Layout(self.published, tuple(each for each in self.tables if each.place in places))
+
 
 def create_entries(connection: Connection) -> None:
     """Temporary tables need no log, and end with the session."""

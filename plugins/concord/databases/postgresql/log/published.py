@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from concord.databases.postgresql.facts.catalogue import Column, Table
@@ -104,6 +104,10 @@ class Published:
         str, ...
     ] = ()  #: the same of Concord's own tables, each by all that makes it this one
 
+    left_out: frozenset[int] = (
+        frozenset()
+    )  #: by oid: tables that are being copied, and no operation is read of
+
     @property
     def binary(self) -> bool:
         """Does every server read the values that another one writes in binary? Else they travel as exact text."""
@@ -118,5 +122,10 @@ class Published:
 
     @property
     def places(self) -> dict[int, int]:
-        """By a table's oid, as the log names it."""
-        return {each.table.oid: place for place, each in enumerate(self.tables)}
+        """By a table's oid, as the log names it: those of which operations are read."""
+        oids = [each.table.oid for each in self.tables]
+        return {oid: place for place, oid in enumerate(oids) if oid not in self.left_out}
+
+    def without(self, names: Collection[str]) -> Published:
+        """The same, and no operation is read of these tables."""
+        return replace(self, left_out=frozenset(each.table.oid for each in self.tables if each.name in names))

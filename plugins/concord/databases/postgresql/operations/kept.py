@@ -76,9 +76,14 @@ def refuse_lost(
     relations: Collection[int],
     source: str,
     target: str,
+    *,
+    only: bool = True,
 ) -> int:
     """Returns the level that the subscriber has confirmed. Raises HistoryLost where the operations after the
-    subscriber's level are not all there."""
+    subscriber's level are not all there.
+
+    `only`: of these tables and no others.
+    """
     again = f"run the replication's initialize__{replication}"
     kept = read(connection, replication)
     if kept is None:
@@ -87,7 +92,7 @@ def refuse_lost(
         raise HistoryLost(confirmed_beyond(source, target, replication))
     if level > kept.end or kept.incarnation != kept.incarnation_now:
         raise HistoryLost(not_reached(source, target, replication))
-    if kept.relations != frozenset(relations):
+    if not kept.relations >= frozenset(relations) or (only and kept.relations != frozenset(relations)):
         raise HistoryLost(
             f"{source}: {replication} has other tables than when it was initialized, or one was made anew; {again}"
         )
@@ -112,7 +117,7 @@ def beginning(replication: str, relations: Sequence[int], level: int) -> str:
     return (
         "INSERT INTO concord.kept_operations (replication, level, relations, incarnation)"
         f" SELECT {literal(replication)}, {level}, {array(relations)}, incarnation FROM concord.site"
-        " ON CONFLICT (replication) DO NOTHING"
+        " ON CONFLICT (replication) DO UPDATE SET relations = excluded.relations"
     )
 
 

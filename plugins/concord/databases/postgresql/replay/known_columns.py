@@ -15,7 +15,6 @@ from concord.databases.postgresql.entries.staging import Layout, ReplicatedTable
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.log.published import Kind, PublishedTable
 from concord.databases.postgresql.replay.level import Level
-from concord.jobs.replication import configured_name
 from concord.messages.errors import HistoryLost
 
 #: By table: its file, and its columns by their places.
@@ -35,19 +34,24 @@ def known_columns(layout: Layout, before: Mapping[str, Any] | None = None) -> Kn
 
 def refuse_unlogged(connection: Connection, level: Level, layout: Layout) -> None:
     """Raises HistoryLost where values of a table were changed and the log does not have it; else know the columns."""
-    [(before,)] = rows(connection, f"SELECT columns FROM concord.replay WHERE {level.mine}")
+    before = columns_before(connection, level)
     now = known_columns(layout, before)
     for each, source in _tables(layout):
         known = (before or {}).get(each.name)
         if known is not None and not source.altered:
             for column, why in _changes(known, now[each.name], each, source):
-                name = configured_name(level.replication)
                 raise HistoryLost(
                     f"{level.site}: {each.name}: {level.publisher}'s log does not have all values of its column"
-                    f" {column}: {why}; run the replication's initialize__{name} with `replace`"
+                    f" {column}: {why}; {level.remedy([each.name])}"
                 )
     if now != before:
         level.change(connection, f"columns = {literal(json.dumps(now))}")
+
+
+def columns_before(connection: Connection, level: Level) -> Known | None:
+    """As the last run has found them; None: nobody has taken them down yet."""
+    [(before,)] = rows(connection, f"SELECT columns FROM concord.replay WHERE {level.mine}")
+    return before  # type: ignore[no-any-return]
 
 
 def _tables(layout: Layout) -> Iterator[tuple[ReplicatedTable, PublishedTable]]:

@@ -67,6 +67,14 @@ class Level:
     epoch: int
     site: str
     scope: str | None = None  #: of the columns and rows that travel
+    copies_tables: bool = False  #: a table can be copied without the others
+    copied: frozenset[str] = frozenset()  #: tables that are being copied now, alone
+
+    def remedy(self, tables: Collection[str]) -> str:
+        """Which copy brings back these tables, by their names in the replication set."""
+        again = f"run the replication's initialize__{configured_name(self.replication)} with `replace`"
+        listed = ", ".join(sorted({*tables, *self.copied}))
+        return f"{again} and `tables: [{listed}]`" if self.copies_tables else again
 
     @property
     def _named(self) -> str:
@@ -96,7 +104,7 @@ class Level:
             raise self.lost
         return self._begun(*found[0])
 
-    def reached(self, connection: Connection, tables: Sequence[str]) -> int:
+    def reached(self, connection: Connection, tables: Mapping[str, str]) -> int:
         """The same for whoever replays nothing: runs go on beside it.
 
         Raises NotInitialized, SubscriberInvalid, or HistoryLost where one of the tables was never copied.
@@ -147,7 +155,7 @@ class Level:
         self.change(connection, f"level = greatest(level, {level}){settled}")
 
     def begin(
-        self, connection: Connection, level: int, tables: Sequence[str], columns: Mapping[str, Any]
+        self, connection: Connection, level: int, tables: Collection[str], columns: Mapping[str, Any]
     ) -> None:
         """The copy of these tables stands at this level, whatever was before. Raises LeaseLost."""
         scope = "NULL" if self.scope is None else literal(self.scope)
@@ -159,6 +167,20 @@ class Level:
             f" reinitialize = NULL, tables = {_listed(tables)}, columns = {literal(json.dumps(columns))}",
         )
         self._mend(connection, "true")
+
+    def copied_at(
+        self, connection: Connection, level: int, tables: Collection[str], columns: Mapping[str, Any]
+    ) -> None:
+        """Some tables were copied at this level, which all others have reached: it follows them all.
+
+        Entries of the copied tables alone may be in the log before it. Raises LeaseLost.
+        """
+        self.change(
+            connection,
+            f"level = {level}, settled_at = now(), last_entry = {level}, level_at = NULL,"
+            f" tables = {_listed(tables)}, columns = {literal(json.dumps(columns))}",
+        )
+        self.mend(connection, self.copied, level)
 
     def mend(self, connection: Connection, tables: Collection[str], level: int) -> None:
         """These tables were found equal, in a state that holds all entries up to the level (T17)."""
@@ -186,20 +208,21 @@ class Level:
                 f" run the replication's initialize__{name}"
             )
 
-    def refuse_uncopied(self, connection: Connection, tables: Sequence[str]) -> None:
+    def refuse_uncopied(self, connection: Connection, tables: Mapping[str, str]) -> None:
         """Changes of a table that was not copied find no rows here. One that has left is forgotten.
 
-        `tables`: each by all that makes it this one. Raises HistoryLost or LeaseLost.
+        `tables`: by all that makes it this one, each one's name. Raises HistoryLost or LeaseLost.
         """
         known = self._known(connection, tables)
         if known is None or known != set(tables):
             self.change(connection, f"tables = {_listed(tables)}")
 
-    def _known(self, connection: Connection, tables: Sequence[str]) -> set[str] | None:
+    def _known(self, connection: Connection, tables: Mapping[str, str]) -> set[str] | None:
         """Those that it has followed so far; None: nobody has taken them down. Raises HistoryLost."""
         [(known,)] = rows(connection, f"SELECT tables FROM concord.replay WHERE {self._named}")
         if known is not None and (new := sorted(set(tables) - set(known))):
-            raise HistoryLost(self._uncopied(new, set(map(_bare, known))))
+            uncopied = self._uncopied(new, set(map(_bare, known)))
+            raise HistoryLost(f"{uncopied}; {self.remedy([tables[each] for each in new])}")
         return None if known is None else set(known)
 
     def _uncopied(self, new: Sequence[str], known: Collection[str]) -> str:
@@ -208,9 +231,7 @@ class Level:
         wrong = f"has other tables than when it was initialized, or one was made anew at {self.publisher}"
         if all(_bare(each) in known or f" {SCHEMA}." in each for each in new):
             wrong = f"lacks changes that users of {self.publisher} made while nothing captured them"
-        return (
-            f"{self.site}: {name} {wrong} ({listed}); run the replication's initialize__{name} with `replace`"
-        )
+        return f"{self.site}: {name} {wrong} ({listed})"
 
     def current_at(self, connection: Connection) -> datetime | None:
         """All that was committed before is here."""

@@ -19,7 +19,7 @@ from concord.databases.postgresql.log.frames import number
 from concord.databases.postgresql.log.published import Kind
 from concord.databases.postgresql.queued import compensation
 from concord.databases.postgresql.replay import copied_history
-from concord.databases.postgresql.replay.known_columns import known_columns
+from concord.databases.postgresql.replay.known_columns import columns_before, known_columns
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
 from concord.databases.postgresql.write import identity_ranges, untranslatable
@@ -42,9 +42,11 @@ def fill(
 ) -> Filled:
     """In an open transaction; no user writes the tables meanwhile. `at`: the number at which the rows are copied.
 
+    Where the level says so, some tables alone: then all others were replayed up to that number.
+
     `private`: no message tells a value. Raises SitesDiffer, LeaseLost, LinkFailed, and psycopg.Error.
     """
-    level.begin(connection, at, followed(layout), known_columns(layout))
+    layout = _begun(connection, layout, level, at)
     plain = [each.table.sql for each in layout.of(Kind.ROWS) if each.history is None]
     if plain:  # to a history nobody else appends: the level's row is locked
         run(connection, f"LOCK TABLE {', '.join(plain)} IN SHARE ROW EXCLUSIVE MODE")
@@ -67,6 +69,16 @@ def fill(
             elif each.name in copies:
                 _report(connection, each, copies[each.name](), form)
     return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+
+
+def _begun(connection: Connection, layout: Layout, level: Level, at: int) -> Layout:
+    """The level is moved. Returns the tables that are copied: all, or some alone."""
+    if not level.copied:
+        level.begin(connection, at, followed(layout), known_columns(layout))
+        return layout
+    columns = known_columns(layout, columns_before(connection, level))
+    level.copied_at(connection, at, followed(layout), columns)
+    return Layout(layout.published, tuple(each for each in layout.tables if each.name in level.copied))
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from concord.databases.contract.replication_ends import LogEnd
 from concord.databases.postgresql.calls import call_objects
 from concord.databases.postgresql.calls.published import with_calls
 from concord.databases.postgresql.entries.brake import Brake
-from concord.databases.postgresql.entries.from_log import Entries, Gathered
+from concord.databases.postgresql.entries.from_log import Entries, Gathered, until_level
 from concord.databases.postgresql.entries.read_back import touched
 from concord.databases.postgresql.facts import interruptions
 from concord.databases.postgresql.facts.catalogue import read_tables
@@ -53,6 +53,10 @@ class Stream:
     def batches(self, end: int) -> Iterator[Gathered]:
         with worded_at(self._site):
             yield from self._entries.batches(self._frames.until(end))
+
+    def up_to(self, level: int) -> Iterator[Gathered]:
+        with worded_at(self._site):
+            yield from self._entries.batches(until_level(self._frames.until(level), level))
 
     def coming(self) -> Iterator[Gathered | None]:
         with worded_at(self._site):
@@ -107,11 +111,11 @@ class Publisher(PublishedEnd):
             if how.both_ways and each.oid in counts and each.is_own and each.name != call_objects.TABLE.name
         )
         found_now = replace(published, as_text=how.maps, interruptions=counts, interrupted_own=lacking)
-        return as_logged(self.connection, found_now, logged)
+        return as_logged(self.connection, found_now.without(self.job.copied), logged)
 
     @worded
     def logged_structures(self, published: Published) -> LoggedStructures:
-        wanted = {each.table.oid for each in published.tables if each.kind is Kind.ROWS}
+        wanted = {oid for oid, place in published.places.items() if published.tables[place].kind is Kind.ROWS}
         with self._log_connection() as connection, connect(self.job.reads_log, self._application) as control:
             if slot.confirmed(control, self._slot) is None:
                 return NOTHING_LOGGED

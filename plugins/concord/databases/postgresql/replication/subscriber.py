@@ -58,9 +58,9 @@ class Subscriber(WrittenEnd):
 
     def __init__(self, job: ReplicationJob) -> None:
         super().__init__(job)
-        self._level = Level(
-            job.synchronization, job.source.name, job.epoch, self.access.name, job.replication.scope
-        )
+        how = job.replication
+        about = (job.epoch, self.access.name, how.scope, how.copies_tables, job.copied)
+        self._level = Level(job.synchronization, job.source.name, *about)
         self._last = 0
         self._mapper: Mapper = in_the_driver
         self._ask_hook: AsksHook | None = None
@@ -90,8 +90,8 @@ class Subscriber(WrittenEnd):
     def level(self) -> int:
         level = self._level.read(self.connection)
         self._level.refuse_invalid(self.connection)
-        self._level.refuse_uncopied(self.connection, followed(self._layout))
-        refuse_unlogged(self.connection, self._level, self._layout)
+        self._level.refuse_uncopied(self.connection, followed(self._layout.read))
+        refuse_unlogged(self.connection, self._level, self._layout.read)
         return level
 
     @worded

@@ -134,17 +134,17 @@ def layout(
     return Layout(published, version_tables.subscribed(site, of_rows, published, tables))
 
 
-def followed(layout: Layout) -> list[str]:
-    """Each table by its identity at the publisher and its name here: another one was never copied into it.
+def followed(layout: Layout) -> dict[str, str]:
+    """By a table's identity at the publisher and its name here its name: another one was never copied into it.
 
     Nor was one copied whose operations were not captured for a while.
     """
     published = layout.published
-    of_rows = layout.of(Kind.ROWS)
-    tables = [
-        f"{published.identity(published.tables[each.place].table)} {each.table.name}" for each in of_rows
-    ]
-    return [*tables, *published.interrupted_own]
+    found = {
+        f"{published.identity(published.tables[each.place].table)} {each.table.name}": each.name
+        for each in layout.of(Kind.ROWS)
+    }
+    return found | {each: each for each in published.interrupted_own}
 
 
 def _existing(site: str, wanted: ReplicatedTable, tables: Mapping[TableName, Table]) -> Table:

@@ -38,6 +38,7 @@ class TriggerPublisher(PublishedEnd):
         super().__init__(job)
         self._numbering: Connection | None = None
         self._structures = dict[int, str]()
+        self._read = frozenset[int]()  # the tables of which operations are read
 
     @worded
     def inspect_published(self, logged: LoggedStructures = NOTHING_LOGGED) -> Published:
@@ -46,9 +47,10 @@ class TriggerPublisher(PublishedEnd):
         wanted, site = self.job.replication.tables, self.access.name
         tables = read_tables(self.connection, [each.at_site(site) for each in wanted])
         of_rows = published_tables(site, wanted, tables, compared=self.job.replication.compares)
-        published = Published(of_rows, as_text=True)
+        published = Published(of_rows, as_text=True).without(self.job.copied)
         oids = [each.table.oid for each in published.tables]
         self._structures = triggers.structures(self.connection, oids)
+        self._read = frozenset(published.places)
         wrong = triggers.deviations(self.connection, [each.table for each in published.tables])
         captured = [each for each in interruptions.read(self.connection, triggers.SOURCE) if each.oid in oids]
         if wrong := wrong or list(interruptions.deviations(captured)):
@@ -76,8 +78,8 @@ class TriggerPublisher(PublishedEnd):
         return numbering.end(self._numbers)
 
     def refuse_unkept(self, level: int) -> int:
-        how = (self.job.replication.name, level, self._structures, self.access.name, self.job.target.name)
-        return kept.refuse_lost(self.connection, *how)
+        how = (self.job.replication.name, level, self._read, self.access.name, self.job.target.name)
+        return kept.refuse_lost(self.connection, *how, only=not self.job.copied)
 
     def has(self, last: LastEntry, confirmed: int, level: int) -> bool:
         newest = kept.newest(self.connection, self._structures, confirmed, level)
@@ -90,8 +92,9 @@ class TriggerPublisher(PublishedEnd):
         """Raises SiteUnavailable."""
         job = self.job
         brake = Brake(job.replication.name, job.replication.largest_transaction, job.approved)
+        structures = {oid: mark for oid, mark in self._structures.items() if oid in published.places}
         with self._connect() as connection:
-            how = (connection, published, self._structures, level, job.replication.set_based_from, brake)
+            how = (connection, published, structures, level, job.replication.set_based_from, brake)
             yield Stream(self, Operations(*how, job.replication.at_once))
 
     @worded
@@ -117,7 +120,9 @@ class TriggerPublisher(PublishedEnd):
     def begin_anew(self) -> Iterator[Begun]:
         """An exported snapshot while the context is open. Operations are kept from there on, or from before."""
         with worded_at(self.access.name):
-            was_kept = kept.is_kept(self.connection, self.job.replication.name, self._structures)
+            was_kept = bool(self.job.copied) or kept.is_kept(
+                self.connection, self.job.replication.name, self._structures
+            )
             if not was_kept:
                 self.drop_log()
         with self._connect() as holding:
@@ -172,6 +177,9 @@ class Stream:
     def batches(self, end: int) -> Iterator[Gathered]:
         with worded_at(self._publisher.access.name):
             yield from self._operations.batches(end)
+
+    def up_to(self, level: int) -> Iterator[Gathered]:
+        return self.batches(level)
 
     def coming(self) -> Iterator[Gathered | None]:
         with worded_at(self._publisher.access.name):
