@@ -19,6 +19,10 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
             f"run `python -m concord replicate {found[1]} --initialize --replace {_options(found[2])}`"
         ),
     ),
+    (
+        r"\binitialize the replication again with `replace` and `tables: \[([^\]]*)\]`",
+        lambda found: f"initialize the replication again with `--initialize --replace {_options(found[1])}`",
+    ),
     (r"\brun the replication's initialize__(\w+)", r"run `python -m concord replicate \1 --initialize`"),
     (r"\binitialize with `replace`", "initialize with `--replace`"),
     (r"\brun (synchronize|initialize|compare)__(\w+)", r"run `python -m concord \1 \2`"),

@@ -37,8 +37,8 @@ REPLICATION = (
     Mutant(
         "operations are read by the columns of another structure",
         "concord.databases.postgresql.entries.from_triggers:Operations._entries",
-        "if not all(each[9] in (True, None) for each in found):",
-        "if False:",
+        "if altered := {oid for each in found for oid in each[9] or ()}:",
+        "if altered := set[int]():",
         "tests/transactional/test_by_triggers.py -k another_structure",
     ),
     Mutant(

@@ -9,7 +9,7 @@ import pytest
 from concord.databases.registry import dialect
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication_report import ReplicationReport
-from concord.messages.errors import HistoryLost, NotInitialized, SitesDiffer
+from concord.messages.errors import HistoryLost, NotInitialized, SitesDiffer, StructureChanged
 from concord.transactional.replicate import replicate
 from tests.given.at_step import At
 from tests.given.killed_process import killed_at
@@ -132,6 +132,20 @@ def test_a_column_whose_values_no_log_has_is_copied_with_its_table_alone(replica
     assert sites.are_equal()
     sites.london.run("INSERT INTO item VALUES (100, 'later')")
     assert (sites.run().entries, sites.are_equal()) == (1, True)
+
+
+def test_operations_that_triggers_captured_with_other_columns_ask_for_their_table_alone(
+    replicated: Make,
+) -> None:
+    sites = sites_with(replicated, "triggers")
+    sites.london.run("UPDATE item SET said = 'before'", *WAITING)
+    for site in sites.sites:
+        site.run("ALTER TABLE item ADD COLUMN place int")
+    sites.provision()
+    with pytest.raises(StructureChanged, match=r"public\.item: .*`tables: \[public\.item\]`"):
+        sites.run()
+    copy(sites)
+    goes_on(sites)
 
 
 @each_capture

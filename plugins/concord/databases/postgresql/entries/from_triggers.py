@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from concord.databases.contract.quoting import literal
@@ -94,27 +94,29 @@ class Operations:
             "SELECT e.number, e.since, e.first_place, e.last_place,"
             f" (extract(epoch FROM {_AT} - '2000-01-01 00:00:00+00') * 1000000)::bigint,"
             " count(o.place), coalesce(sum(o.bytes), 0)::bigint, array_agg(DISTINCT o.relation::bigint),"
-            f" coalesce(max(o.depth), 0), bool_and(o.structure = CASE o.relation {marks} END)"
+            " coalesce(max(o.depth), 0), array_agg(DISTINCT o.relation::bigint)"
+            f" FILTER (WHERE o.structure IS DISTINCT FROM CASE o.relation {marks} END)"
             f" FROM (SELECT * FROM concord.entry WHERE number > {self._level} AND number <= {end}"
             f" ORDER BY number LIMIT {AT_ONCE}) e LEFT JOIN concord.operation o ON o.transaction = e.transaction"
             f" AND o.relation = ANY ({array(list(self._structures))})"
             " GROUP BY 1, 2, 3, 4, 5 ORDER BY 1",
         )
-        if not all(each[9] in (True, None) for each in found):
-            raise self._altered
+        if altered := {oid for each in found for oid in each[9] or ()}:
+            raise self._altered(altered)
         return [Entry(*each[:9]) for each in found]
 
-    @property
-    def _altered(self) -> StructureChanged:
+    def _altered(self, oids: Collection[int]) -> StructureChanged:
+        names = ", ".join(sorted(self._tables[oid][1].name for oid in oids))
         return StructureChanged(
-            "a table has other columns than when its operations were captured; run `provision`, and initialize the"
-            " replication again"
+            f"{names}: the table has other columns than when its operations were captured; run `provision`, and"
+            f" initialize the replication again with `replace` and `tables: [{names}]`"
         )
 
     def _refuse_altered(self) -> None:
         """A record is read by its columns' places. Raises StructureChanged where these are others by now."""
-        if triggers.structures(self._connection, list(self._structures)) != self._structures:
-            raise self._altered
+        now = triggers.structures(self._connection, list(self._structures))
+        if altered := [oid for oid, mark in self._structures.items() if now.get(oid) != mark]:
+            raise self._altered(altered)
 
     def _groups(self, found: Sequence[Entry]) -> Iterator[list[Entry]]:
         """Those that make one batch, or begin it. Raises BrakeHeld once those before the entry are handed out."""
