@@ -105,10 +105,10 @@ def copied_sites(
     def provisioned(empty: MakeDatabase) -> Provisioned:
         databases = {name: empty() for name in captures}
         sites = sites_in(databases)
-        result = provision(sites)
-        for site in sites.values():
-            site.close()
-        return Provisioned(databases, result)
+        with ExitStack() as ends:  # provisioning may be refused
+            for site in sites.values():
+                ends.callback(site.close)
+            return Provisioned(databases, provision(sites))
 
     copies, result = templates.copied((key, *captures.items()), provisioned, database)
     sites = sites_in(copies)

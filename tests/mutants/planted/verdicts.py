@@ -240,7 +240,7 @@ VERDICTS = (
     Mutant(
         "an approval does not reset the count",
         "concord.databases.postgresql.write.suspicious:Suspicion.counting",
-        '{self.rebounds or _LAST}',
+        "{self.rebounds or _LAST}",
         "{_LAST}",
         "tests/link/brakes/test_oscillation.py -k names_both",
     ),
