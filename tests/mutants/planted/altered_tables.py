@@ -42,13 +42,6 @@ ALTERED_TABLES = (
         f"{ALTERED} -k all_before",
     ),
     Mutant(
-        "a table is altered within a transaction that had written it, again and again",
-        "concord.databases.postgresql.entries.from_log:Entries._take",
-        "self._written.add(said.oid)",
-        "pass",
-        f"{ALTERED} -k before_and_after",
-    ),
-    Mutant(
         "a column that was added again is the same column",
         "concord.databases.postgresql.replay.known_columns:_changes",
         "if places.get(name, place) != place:",

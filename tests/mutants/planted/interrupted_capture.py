@@ -28,13 +28,6 @@ INTERRUPTED_CAPTURE = (
         f"{LOGGED} -k 'stops_until and publication and dropped and the'",
     ),
     Mutant(
-        "a check says nothing of a row filter in the publication",
-        "concord.databases.postgresql.sites.log_problems:_unpublished",
-        "if member.filtered:",
-        "if False:",
-        f"{LOGGED} -k 'stops_until and filtered'",
-    ),
-    Mutant(
         "a check says nothing of an interruption that somebody repaired",
         "concord.databases.postgresql.sites.log_problems:deviations",
         '(_WAS_UNPUBLISHED if shadow.name in gaps else "")',
