@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 COPIED = "tests/transactional/copied/test_copied_tables.py"
+CAREFUL = "tests/transactional/copied/test_careful_copies.py"
 
 COPIED_TABLES = (
     Mutant(
@@ -53,5 +54,33 @@ COPIED_TABLES = (
         "if each.name in level.copied",
         "if True",
         f"{COPIED} -k 'copied_alone and interrupted'",
+    ),
+    Mutant(
+        "a lost log is begun again by the copy of some tables",
+        "concord.databases.postgresql.replication.publisher:Publisher.begin_anew",
+        "self.job.copied or slot.is_kept",
+        "slot.is_kept",
+        f"{CAREFUL} -k lost_as",
+    ),
+    Mutant(
+        "a copy of some tables finds rows too late",
+        "concord.databases.postgresql.replication.subscriber:Subscriber.level",
+        "first_copy.refuse_filled(self.connection, self._layout, self.job)",
+        "pass",
+        f"{CAREFUL} -k 'without_replace and log'",
+    ),
+    Mutant(
+        "a copy of some tables claims what came after its snapshot",
+        "concord.databases.postgresql.replay.level:Level.copied_at",
+        "greatest(settled_at, level_at)",
+        "now()",
+        f"{CAREFUL} -k 'counts_as_waiting and log'",
+    ),
+    Mutant(
+        "the brake counts bytes of tables that are being copied",
+        "concord.databases.postgresql.entries.from_log:Entries._take",
+        "said.relation in self._own):",
+        "False):",
+        f"{CAREFUL} -k 'brake and log'",
     ),
 )

@@ -81,9 +81,7 @@ class Entries:
         self._cuts = [each.cut for each in published.tables]
         self._ours, self._level_row, self._replayed = ours.encode(), 0, False
         self._marks = Marks(published)
-        self._own = set[
-            int
-        ]()  # Concord's own tables, which other readers need, and tables that are being copied
+        self._own = set[int]()  # Concord's own tables, which others need, and those that are being copied
         self._row = staged_row.binary if published.binary else staged_row.text
         self._seq = self._first = self._committed_at = 0
         self._inside, self._most = False, most
@@ -136,8 +134,9 @@ class Entries:
 
     def _take(self, message: bytes) -> None:
         self._batch.bytes += len(message)
-        self._size += len(message)
         said = decode(message)
+        if not (self._own and isinstance(said, Insert | Update | Delete) and said.relation in self._own):
+            self._size += len(message)
         if isinstance(said, Insert):
             self._operation(said.relation, b"I", said.new, None)
         elif isinstance(said, Update):

@@ -173,11 +173,12 @@ class Level:
     ) -> None:
         """Some tables were copied at this level, which all others have reached: it follows them all.
 
-        Entries of the copied tables alone may be in the log before it. Raises LeaseLost.
+        Entries of the copied tables alone may be in the log before it. `settled_at` does not become now: users have
+        written since the snapshot, while the others were replayed. Raises LeaseLost.
         """
         self.change(
             connection,
-            f"level = {level}, settled_at = now(), last_entry = {level}, level_at = NULL,"
+            f"level = {level}, settled_at = greatest(settled_at, level_at), last_entry = {level}, level_at = NULL,"
             f" tables = {_listed(tables)}, columns = {literal(json.dumps(columns))}",
         )
         self.mend(connection, self.copied, level)

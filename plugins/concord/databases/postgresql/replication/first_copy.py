@@ -23,6 +23,7 @@ from concord.databases.postgresql.replay.known_columns import columns_before, kn
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
 from concord.databases.postgresql.write import identity_ranges, untranslatable
+from concord.jobs.replication import ReplicationJob
 from concord.messages.errors import LinkFailed, SitesDiffer
 from concord.tables.row_mapping import Mapper
 
@@ -113,6 +114,13 @@ def _empty(connection: Connection, table: ReplicatedTable, site: str, *, replace
         run(connection, f"DELETE FROM {table.table.sql}")
     else:
         _refuse_rows(connection, table, site)
+
+
+def refuse_filled(connection: Connection, layout: Layout, job: ReplicationJob) -> None:
+    """Before runs refuse the tables that are copied alone. Raises SitesDiffer where one has rows that are to stay."""
+    for each in layout.tables:
+        if each.name in job.copied and not job.replace:
+            _refuse_rows(connection, each, job.target.name)
 
 
 def _refuse_rows(connection: Connection, table: ReplicatedTable, site: str) -> None:

@@ -219,11 +219,12 @@ class Publisher(PublishedEnd):
     def begin_anew(self) -> Iterator[slot.Begun]:
         """A snapshot while the context is open, from a slot of its own where the log is kept already.
 
-        A copy that is killed leaves the slot and the subscriber as they were.
+        A copy that is killed leaves the slot and the subscriber as they were. Where some tables alone are copied, the
+        others are replayed from that slot, and a lost one is not replaced.
         """
         with self._log_connection() as connection:
             with worded_at(self.access.name):
-                if slot.is_kept(self.connection, self._slot):
+                if self.job.copied or slot.is_kept(self.connection, self._slot):
                     begun = slot.create_temporary(connection, f"concord_copy_{self.job.transmission}")
                     self.record_copy(begun.level)
                 else:

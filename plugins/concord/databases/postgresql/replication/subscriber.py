@@ -90,6 +90,7 @@ class Subscriber(WrittenEnd):
     def level(self) -> int:
         level = self._level.read(self.connection)
         self._level.refuse_invalid(self.connection)
+        first_copy.refuse_filled(self.connection, self._layout, self.job)
         self._level.refuse_uncopied(self.connection, followed(self._layout.read))
         refuse_unlogged(self.connection, self._level, self._layout.read)
         return level
@@ -273,8 +274,7 @@ class Subscriber(WrittenEnd):
     ) -> Filled:
         """The tables' content and the level, in one transaction. No user writes the tables meanwhile.
 
-        Raises SitesDiffer where a table has rows and these may not be replaced, MappingNotReversible for a row that
-        does not fit, and WriteContended.
+        Raises SitesDiffer where a table has rows that may not be replaced, MappingNotReversible and WriteContended.
         """
         wait = f"SET lock_timeout = '{PATIENCE:.0f}s'"
         local = [each.replace("SET ", "SET LOCAL ", 1) for each in (*SETTINGS, wait)]
