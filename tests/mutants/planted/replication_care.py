@@ -14,7 +14,7 @@ REPLICATION_CARE = (
     Mutant(
         "a copy drops the slot of a replication that runs",
         "concord.databases.postgresql.replication.publisher:Publisher.begin_anew",
-        "if slot.is_kept(self.connection, self._slot):",
+        "if self.job.copied or slot.is_kept(self.connection, self._slot):",
         "if False:",
         f"{KILLS} -k 'killed_copy_of and log'",
     ),
