@@ -9,8 +9,7 @@ from concord.databases.registry import dialect
 from concord.jobs.largest import Largest
 from concord.messages.errors import ConcordError, SitesDiffer
 from concord.transactional.replicate import replicate
-from tests.given.replicated_sites import Replicated
-from tests.transactional.copied.test_copied_tables import (
+from tests.given.copied_tables import (
     COPIED,
     copy,
     each_capture,
@@ -18,6 +17,7 @@ from tests.transactional.copied.test_copied_tables import (
     make_again,
     sites_with,
 )
+from tests.given.replicated_sites import Replicated
 
 Make = Callable[..., Replicated]
 
