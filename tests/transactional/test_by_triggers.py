@@ -74,8 +74,8 @@ def test_an_entry_after_a_copy_and_up_to_the_level_is_another_history(sites: Rep
         copied = publisher.end_of_log().number
         sites.london.run("UPDATE account SET owner = 'new' WHERE id = 1")
         level, copy = publisher.end_of_log().number, LastEntry(copied, None)
-        assert [publisher.has(copy, copied, each) for each in (copied, level)] == [True, False]
-        assert publisher.has(LastEntry(level, None), copied, level), "the copy holds this entry"
+        assert [publisher.has_entry(copy, copied, each) for each in (copied, level)] == [True, False]
+        assert publisher.has_entry(LastEntry(level, None), copied, level), "the copy holds this entry"
 
 
 def test_operations_are_kept_until_each_replication_of_their_table_has_passed_them(

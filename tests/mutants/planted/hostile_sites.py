@@ -88,14 +88,14 @@ HOSTILE_SITES = (
     Mutant(
         "the greatest number of tries stops the link",
         "concord.databases.postgresql.ledger.waiting:remember",
-        "least(w.tries, {_MOST_TRIES - 1})",
+        'least(w.tries, {LARGEST["integer"] - 1})',
         "w.tries",
         f"{WAITING} -k counted_further",
     ),
     Mutant(
         "the greatest number of rebounds stops the link",
         "concord.databases.postgresql.write.suspicious:Suspicion.counting",
-        " AND p.rebounds < {self.rebounds or _LAST}",
+        " AND p.rebounds < {self.rebounds or LARGEST['integer']}",
         "",
         "tests/databases/postgresql/write/test_suspicious_rows.py -k counted_further",
     ),

@@ -59,7 +59,7 @@ SILENT_DIFFERENCES = (
     Mutant(
         "a log that lacks the last entry is read on",
         "concord.databases.postgresql.replication.published_end:PublishedEnd.refuse_lost",
-        "self.has(last, confirmed, level)",
+        "self.has_entry(last, confirmed, level)",
         "True",
         f"{RESTORED} -k 'further and log'",
     ),
@@ -86,7 +86,7 @@ SILENT_DIFFERENCES = (
     ),
     Mutant(
         "the slot of an earlier copy serves a later one",
-        "concord.databases.postgresql.replication.published_end:PublishedEnd._gave",
+        "concord.databases.postgresql.replication.published_end:PublishedEnd._knows_copy",
         "not is_copy",
         "True",
         f"{RESTORED} -k 'last_copy and log'",
@@ -107,7 +107,7 @@ SILENT_DIFFERENCES = (
     ),
     Mutant(
         "an entry after a copy, captured by triggers, may be another one",
-        "concord.databases.postgresql.replication.trigger_publisher:TriggerPublisher.has",
+        "concord.databases.postgresql.replication.trigger_publisher:TriggerPublisher.has_entry",
         "return newest is None or newest.number <= last.number",
         "return True",
         "tests/transactional/test_by_triggers.py -k after_a_copy",

@@ -240,8 +240,8 @@ VERDICTS = (
     Mutant(
         "an approval does not reset the count",
         "concord.databases.postgresql.write.suspicious:Suspicion.counting",
-        "{self.rebounds or _LAST}",
-        "{_LAST}",
+        "{self.rebounds or LARGEST['integer']}",
+        "{LARGEST['integer']}",
         "tests/link/brakes/test_oscillation.py -k names_both",
     ),
     Mutant(

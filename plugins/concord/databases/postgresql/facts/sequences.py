@@ -11,7 +11,7 @@ from concord.tables.identity import Share
 from concord.tables.replication_set import TableName
 
 #: The greatest value of each integer type; a column of another type holds whatever its sequence gives.
-_LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
+LARGEST = {"smallint": 2**15 - 1, "integer": 2**31 - 1, "bigint": 2**63 - 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Fed:
 
     @property
     def is_integer(self) -> bool:
-        return self.type in _LARGEST
+        return self.type in LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Sequence:
     def holds(self) -> int:
         """The greatest number that its type and the columns that it feeds can hold, whatever its limit is."""
         return min(
-            _LARGEST[kind] for kind in (self.type, *(each.type for each in self.fed if each.is_integer))
+            LARGEST[kind] for kind in (self.type, *(each.type for each in self.fed if each.is_integer))
         )
 
     @property

@@ -16,6 +16,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal
+from concord.databases.postgresql.facts.sequences import LARGEST
 from concord.databases.postgresql.rows import large_rows, stage
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.rows.stage import Staged
@@ -27,8 +28,6 @@ from concord.jobs.link import LinkJob
 #: Verdicts that leave the row as it is, and the incoming one waiting.
 KINDS = ("held", "quarantined")
 
-#: The greatest `integer`: a row that somebody gave this number of tries waits on.
-_MOST_TRIES = 2**31 - 1
 #: How many waiting rows one run tries again, those that were tried longest ago first.
 TRIED_AGAIN = 200
 
@@ -206,7 +205,7 @@ SELECT {literal(job.link)}, {literal(shape.name)}, to_jsonb(ARRAY[{key}]), {lite
  WHERE v.verdict IN ({", ".join(map(literal, KINDS))})
 ON CONFLICT (link, table_name, key) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in updated)},
   tried_at = now(), since = CASE WHEN {newer} THEN now() ELSE w.since END,
-  tries = CASE WHEN {newer} THEN 1 ELSE least(w.tries, {_MOST_TRIES - 1}) + 1 END""",
+  tries = CASE WHEN {newer} THEN 1 ELSE least(w.tries, {LARGEST["integer"] - 1}) + 1 END""",
     )
 
 

@@ -104,9 +104,8 @@ class Published:
         str, ...
     ] = ()  #: the same of Concord's own tables, each by all that makes it this one
 
-    left_out: frozenset[int] = (
-        frozenset()
-    )  #: by oid: tables that are being copied, and no operation is read of
+    #: The oids of the tables that are being copied: none of their operations is read.
+    left_out: frozenset[int] = frozenset()
 
     @property
     def binary(self) -> bool:

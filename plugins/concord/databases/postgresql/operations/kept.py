@@ -92,7 +92,8 @@ def refuse_lost(
         raise HistoryLost(confirmed_beyond(source, target, replication))
     if level > kept.end or kept.incarnation != kept.incarnation_now:
         raise HistoryLost(not_reached(source, target, replication))
-    if not kept.relations >= frozenset(relations) or (only and kept.relations != frozenset(relations)):
+    wanted = frozenset(relations)
+    if wanted != (kept.relations if only else kept.relations & wanted):
         raise HistoryLost(
             f"{source}: {replication} has other tables than when it was initialized, or one was made anew; {again}"
         )

@@ -47,7 +47,9 @@ class PublishedEnd(End, ABC):
         """Up to the place that was confirmed, this very log was replayed: no look into it is needed."""
         confirmed = self.refuse_unkept(level)
         last = last_entry() if confirmed < level else None
-        if last is not None and not (self._gave(last, confirmed) and self.has(last, confirmed, level)):
+        if last is not None and not (
+            self._knows_copy(last, confirmed) and self.has_entry(last, confirmed, level)
+        ):
             raise HistoryLost(restored(self.access.name, self.job.target.name, self.job.replication.name))
 
     @abstractmethod
@@ -55,12 +57,15 @@ class PublishedEnd(End, ABC):
         """Returns up to which number the log is confirmed. Raises HistoryLost where it does not go on at the level."""
 
     @abstractmethod
-    def has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+    def has_entry(self, last: LastEntry, confirmed: int, level: int) -> bool:
         """Has the log, which is confirmed so far, this last entry, and none of others between it and the level?"""
 
-    def _gave(self, last: LastEntry, confirmed: int) -> bool:
-        """A copy that is not confirmed is another publisher's, unless there is a record of it. The reverse direction
-        has none: its rows were there already."""
+    def _knows_copy(self, last: LastEntry, confirmed: int) -> bool:
+        """Was the subscriber's copy taken from this publisher, and not from one that was restored since?
+
+        The publisher has confirmed a number from the copy on, or has a record of the copy. The reverse direction copies
+        no rows.
+        """
         is_copy = last.committed_at is None and self.job.direction is Direction.FORWARD
         return (
             not is_copy
@@ -69,7 +74,7 @@ class PublishedEnd(End, ABC):
         )
 
     def record_copy(self, level: int) -> None:
-        """A copy is given at this level, while the log is kept from before it."""
+        """Record a copy at this level, which is taken while the log before it is kept."""
         with connect(self.access.applier, self._application) as connection:
             recorded_copies.record(connection, self.job.replication.name, level, self.confirmed() or 0)
 

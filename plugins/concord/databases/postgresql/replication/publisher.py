@@ -147,7 +147,7 @@ class Publisher(PublishedEnd):
         names = (self.access.name, self.job.target.name, self.job.replication.name)
         return slot.refuse_lost(self.connection, self._slot, level, *names)
 
-    def has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+    def has_entry(self, last: LastEntry, confirmed: int, level: int) -> bool:
         with self._log_connection() as connection:
             frames = Frames(connection)
             with connect(self.job.reads_log, self._application) as control:

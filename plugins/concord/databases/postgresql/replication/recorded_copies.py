@@ -1,7 +1,7 @@
-"""The copies that a publisher has given while its log was kept already.
+"""A publisher's record of each copy that was taken while its log was kept already.
 
-The log of such a copy begins before the copy, as that of a publisher does which was restored to before it. By the
-record of the copy the two are told apart.
+The kept log begins before such a copy, and so does the log of a publisher that was restored to a time before the copy.
+The record distinguishes the two: the restored publisher lacks it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CREATE TABLE IF NOT EXISTS concord.recorded_copy (
 
 
 def record(connection: Connection, replication: str, level: int, confirmed: int) -> None:
-    """It is on disk before the subscriber commits the copy. Those up to the confirmed level are no longer needed."""
+    """The record is on disk before the subscriber commits the copy. Records up to the confirmed level are deleted."""
     mine = f"replication = {literal(replication)}"
     with in_transaction(connection, "SET LOCAL synchronous_commit = on"):
         run(
@@ -31,6 +31,6 @@ def record(connection: Connection, replication: str, level: int, confirmed: int)
 
 
 def is_recorded(connection: Connection, replication: str, level: int) -> bool:
-    """Was a copy given at this level?"""
+    """Was a copy taken at this level?"""
     mine = f"replication = {literal(replication)} AND level = {level}"
     return bool(rows(connection, f"SELECT FROM concord.recorded_copy WHERE {mine}"))

@@ -81,7 +81,7 @@ class TriggerPublisher(PublishedEnd):
         how = (self.job.replication.name, level, self._read, self.access.name, self.job.target.name)
         return kept.refuse_lost(self.connection, *how, only=not self.job.copied)
 
-    def has(self, last: LastEntry, confirmed: int, level: int) -> bool:
+    def has_entry(self, last: LastEntry, confirmed: int, level: int) -> bool:
         newest = kept.newest(self.connection, self._structures, confirmed, level)
         if last.committed_at is None:
             return newest is None or newest.number <= last.number

@@ -21,6 +21,7 @@ from concord.databases.contract.quoting import literal
 from concord.databases.contract.rows import Rebounding
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.sequences import LARGEST
 from concord.databases.postgresql.rows.shape import Shape
 from concord.jobs.link import LinkJob
 from concord.messages.errors import RowsOscillate
@@ -64,10 +65,6 @@ def _by_the_row(vector: str, skew: float) -> str:
 
 def _allowed(skew: float) -> int:
     return int(skew * 1_000_000)
-
-
-#: The greatest `integer`: whatever a site holds, the next number is one.
-_LAST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +152,7 @@ class Suspicion:
             "n.received_from IS NOT NULL AND p.received_from IS NULL AND n.origin <> p.origin"
             " AND p.origin = (SELECT origin FROM concord.site)"
         )
-        going_on = f"p.rebounded_in IN {self._recent} AND p.rebounds < {self.rebounds or _LAST}"
+        going_on = f"p.rebounded_in IN {self._recent} AND p.rebounds < {self.rebounds or LARGEST['integer']}"
         return (
             f"rebounds = CASE WHEN {again} THEN CASE WHEN {going_on} THEN p.rebounds + 1 ELSE 1 END END,"
             f" rebounded_in = CASE WHEN {again} THEN {literal(self.session)} END"
