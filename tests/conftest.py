@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -84,7 +85,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed ourselves, to be able to print it."""
+    """Choose the seed here, to be able to print it, and let Ctrl-C be heard where tests send it.
+
+    A shell ignores SIGINT in whatever it starts in the background, and so does all that is started there.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("hypothesis_seed", None) is None:
         config.option.hypothesis_seed = str(random.randrange(2**32))
     if hasattr(config, "workerinput"):

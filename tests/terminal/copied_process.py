@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import pty
 import re
-import signal
 import struct
 import sys
 import tempfile
@@ -123,8 +122,6 @@ def _work(
     assert PRELOADED in sys.modules, f"{PRELOADED} cannot be imported"
     os.environ.clear()
     os.environ.update(environment)
-    # Whatever a shell starts in the background ignores it, and so would all that the tests start.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setsid()  # the first terminal that it opens, if any, is its own
     for number, path in enumerate(paths, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
