@@ -14,9 +14,8 @@ from concord.messages.how_many import how_many
 from concord.messages.several_errors import as_one
 from concord.orchestration.leases import owners
 from concord.orchestration.surroundings.repository_connection import repository
-from concord.orchestration.tasks import replication_run
 from concord.orchestration.tasks.jobs import known_name
-from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters
+from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters, initialize
 from concord.orchestration.tasks.replication_now import replicated
 from concord.terminal.pace_shown import shown
 from concord.terminal.shown import say
@@ -32,7 +31,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     with shown() as tell:
         if asked.initialize:
             wanted = InitializeReplicationParameters(replace=asked.replace, tables=asked.tables)
-            report = replication_run.initialize(engine, configuration, asked.name, wanted, owner, tell)
+            report = initialize(engine, configuration, asked.name, wanted, owner, tell)
         else:
             known_name(asked.name, configuration.replications, "replication")
             ways = configuration.replications[asked.name].ways

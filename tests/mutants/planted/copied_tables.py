@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 COPIED = "tests/transactional/copied/test_copied_tables.py"
+RUN = "tests/orchestration/tasks/test_replication_copy.py"
 CAREFUL = "tests/transactional/copied/test_careful_copies.py"
 
 COPIED_TABLES = (
@@ -82,5 +83,19 @@ COPIED_TABLES = (
         "said.relation in self._own):",
         "False):",
         f"{CAREFUL} -k 'brake and log'",
+    ),
+    Mutant(
+        "a large transaction that stops a copy cannot be approved",
+        "concord.orchestration.tasks.replication_copy:initialize",
+        "_record_held(engine, lease, job, error, started_at)",
+        "pass",
+        f"{RUN} -k large",
+    ),
+    Mutant(
+        "a stopped copy advises a run, which refuses its tables",
+        "concord.databases.postgresql.replication.stopped_entry:StoppedEntry._remedy",
+        "if self.job.copied:",
+        "if False:",
+        f"{RUN} -k cannot_be_replayed",
     ),
 )

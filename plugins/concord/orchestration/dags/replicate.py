@@ -40,7 +40,7 @@ from concord.orchestration.tasks import parameters, replication_run, replication
 from concord.orchestration.tasks.link import will_not_be_tried_again
 from concord.orchestration.tasks.outcome_log import log_table
 from concord.orchestration.tasks.replication_both_ways import replicate_both_ways
-from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters
+from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters, initialize
 from concord.orchestration.tasks.replication_run import ReplicationPlan
 from spark_jobs.interruption import interrupt_all
 
@@ -133,7 +133,7 @@ class InitializeReplicationOperator(ReplicationOperator):
         with in_airflow_terms():
             asked = parameters.read(InitializeReplicationParameters, dag_run.conf)
             how = (asked, owners.of_run(dag_run), logged(self.log.info), has_ended)
-            report = replication_run.initialize(repository(), load(config_path()), self.replication, *how)
+            report = initialize(repository(), load(config_path()), self.replication, *how)
         return self.said(report)
 
 

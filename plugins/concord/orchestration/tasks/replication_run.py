@@ -27,18 +27,16 @@ from concord.orchestration.surroundings.connections import credentials
 from concord.orchestration.tasks.jobs import known_name, refuse_other_dialect, site_accesses
 from concord.orchestration.tasks.parameters import Parameters
 from concord.orchestration.tasks.queued_conflicts import collect
-from concord.orchestration.tasks.replication_copy import InitializeReplicationParameters
 from concord.orchestration.tasks.replication_spark import spark_for
 from concord.repository import holds
-from concord.repository.lease import Lease
 from concord.repository.models import RunState
-from concord.repository.runs import INITIALIZE, begin_run, complete_run, fail_run
+from concord.repository.runs import begin_run, fail_run
 from concord.repository.status import last_runs
 from concord.repository.transmissions import record_transmission
 from concord.rules.brake import Hold
 from concord.transactional.opening import never
 from spark_jobs.interruption import interrupt_all
-from spark_jobs.replicate import keep, look, work, work_both_ways
+from spark_jobs.replicate import keep, look, work
 
 #: Seconds between a continuous run that failed and the next one.
 AFTER_FAILURE = 60.0
@@ -159,56 +157,6 @@ def fail(engine: Engine, plan: ReplicationPlan, error: ConcordError) -> None:
     """The run ends badly; one that has lost its lease is no longer ours to fail."""
     if not isinstance(error, LeaseLost):
         fail_run(engine, plan.run_id, error.message, pendulum.now("UTC"))
-
-
-def initialize(
-    engine: Engine,
-    configuration: Configuration,
-    name: str,
-    asked: InitializeReplicationParameters,
-    owner: str,
-    tell: Tell,
-    has_ended: Callable[[str], bool] | None = None,
-) -> ReplicationReport:
-    """Copy the tables, and begin the log there; under the lease, so that no run goes on meanwhile.
-
-    Raises a ConcordError; LeaseHeld while a run is under way, SitesDiffer where the subscriber has rows. Raises
-    ParametersRefused where the replication does not copy these tables alone.
-    """
-    known_name(name, configuration.replications, "replication")
-    started_at = pendulum.now("UTC")
-    lease = keeping.take(engine, replication_name(name), owner, has_ended)
-    try:
-        job = replication_job(configuration, name, epoch=lease.epoch)
-        job = job.model_copy(update=asked.changes(job.replication))
-        with keeping.kept(engine, lease, interrupt_all):
-            if job.replication.both_ways:
-                back = replication_job(configuration, name, Direction.REVERSE, epoch=lease.epoch)
-                report = work_both_ways(job, back, steps(), tell)
-            else:
-                with spark_for(job.replication) as spark:
-                    report = work(job, steps(), tell, spark=spark)
-            _record_copy(engine, lease, job, report, started_at)
-        return report
-    finally:
-        keeping.give_back(engine, replication_name(name), owner)
-
-
-def _record_copy(
-    engine: Engine,
-    lease: Lease,
-    job: ReplicationJob,
-    report: ReplicationReport,
-    started_at: pendulum.DateTime,
-) -> None:
-    """Its cost is compared with that of runs (S0-05). The copy stands, recorded or not."""
-    try:
-        run_id = begin_run(engine, lease, dag_run_id=lease.owner, run_type=INITIALIZE)
-        done = TransmissionReport.of(job, tables=report.tables, seconds=report.seconds, bytes=report.bytes)
-        record_transmission(engine, run_id, done, started_at=started_at, ended_at=pendulum.now("UTC"))
-        complete_run(engine, run_id, pendulum.now("UTC"))
-    except ConcordError as error:
-        log_event(logger, "copy not recorded", replication=job.replication.name, reason=error.message)
 
 
 def entry(

@@ -76,18 +76,25 @@ class StoppedEntry:
             )
         return EntryRefused(
             f"{site}: entry {number}, committed at {at}, cannot be replayed{where}: {said}."
-            " All before it are. Mend the row or the table, and the next run tries it again; or see"
-            f" `python -m concord entry show {name} {number}`"
+            f" All before it are. {self._remedy('table', number)}"
         )
 
     def refused_by_hook(self, refused: RefusedByHook) -> EntryRefused:
         """The same of an operation that a hook refuses."""
         number, at, _ = self._next()
-        name = self.job.replication.name
         return EntryRefused(
             f"{self.job.target.name}: entry {number}, committed at {at}, cannot be replayed at its"
-            f" {refused.operation}: {refused.why}. All before it are. Mend the row or the hook, and the next run"
-            f" tries it again; or see `python -m concord entry show {name} {number}`"
+            f" {refused.operation}: {refused.why}. All before it are. {self._remedy('hook', number)}"
+        )
+
+    def _remedy(self, refuses: str, number: int) -> str:
+        """No run sets an entry aside while it refuses the tables that are to be copied."""
+        name, mend = self.job.replication.name, f"Mend the row or the {refuses}"
+        if self.job.copied:
+            whole = f"`python -m concord replicate {name} --initialize --replace`"
+            return f"{mend}, and copy again; or copy all tables: {whole}"
+        return (
+            f"{mend}, and the next run tries it again; or see `python -m concord entry show {name} {number}`"
         )
 
     @property
