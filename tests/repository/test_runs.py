@@ -1,11 +1,12 @@
 """A run ends in one of three ways, and only one of them marks the synchronization as done."""
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, text, update
 
 from concord.jobs.link import Direction
 from concord.messages.errors import LeaseLost
 from concord.repository.lease import release
+from concord.repository.models import RunState, SynchronizationRun
 from concord.repository.runs import (
     Scope,
     begin_run,
@@ -117,6 +118,18 @@ def test_a_run_that_another_has_overtaken_cannot_complete(repository: Engine) ->
         complete_run(repository, stalled, second.acquired_at)
     assert states(repository) == ["running"]
     assert last_started_at(repository) is None
+
+
+def test_a_run_that_slept_while_a_later_one_completed_leaves_its_time(repository: Engine) -> None:
+    """Its next try has a lease of its own. `status --max-lag` would report an age that is none."""
+    slept = begun(repository, leased(repository))
+    completed(repository, NOON + DAY)
+    again = leased(repository, NOON + 2 * DAY)
+    with repository.begin() as connection:
+        goes_on = update(SynchronizationRun).where(SynchronizationRun.id == slept)
+        connection.execute(goes_on.values(epoch=again.epoch, state=RunState.RUNNING))
+    complete_run(repository, slept, NOON + 3 * DAY)
+    assert last_started_at(repository) == NOON + DAY
 
 
 def test_a_run_whose_lease_expired_untaken_can_complete(repository: Engine) -> None:

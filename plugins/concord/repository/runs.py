@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, Update, select, update
+from sqlalchemy import Connection, Engine, Update, or_, select, update
 
 from concord.jobs.link import Direction
 from concord.messages.errors import LeaseLost
@@ -100,6 +100,7 @@ def last_synchronized(engine: Engine, synchronization: str) -> datetime | None:
 def complete_run(engine: Engine, run_id: str, now: datetime) -> None:
     """End the run well; a whole one hands its start time to the synchronization (S1-20).
 
+    A run that slept while later ones completed began before the time that stands there, which stays.
     Nothing happens when it has been done before. Raises LeaseLost when another run has taken over (F58).
     """
     with engine.begin() as connection:
@@ -109,7 +110,9 @@ def complete_run(engine: Engine, run_id: str, now: datetime) -> None:
         hold_epoch(connection, run.synchronization, run.epoch)
         connection.execute(_ending(run_id, RunState.SUCCEEDED, now, None))
         if run.scope.is_whole:
-            done = update(Synchronization).where(Synchronization.name == run.synchronization)
+            last = Synchronization.last_started_at
+            older = or_(last.is_(None), last < run.started_at)
+            done = update(Synchronization).where(Synchronization.name == run.synchronization, older)
             connection.execute(done.values(last_started_at=run.started_at))
 
 
