@@ -84,15 +84,18 @@ def _airflow_settings(*, verbose: bool) -> dict[str, str]:
 
 def command() -> None:
     """The program `concord` of an installed Concord; `python -m concord` is the same."""
-    _exit(main())
+    try:
+        status = main()
+    finally:
+        shown.write()  # the words of `--help` too
+        shown.write_error()
+    _exit(status)
 
 
 def _exit(status: int) -> None:
     """After a signal at once: threads that wait for a database would be waited for."""
     if status < ending.SIGNALLED:
         sys.exit(status)
-    sys.stdout.flush()
-    sys.stderr.flush()
     os._exit(status)
 
 

@@ -1,6 +1,7 @@
 """How tables look: at wide and narrow terminals, in a pipe, and as JSON; without Airflow."""
 
 import json
+import os
 import re
 import sys
 import unicodedata
@@ -184,3 +185,17 @@ def test_a_command_that_is_refused_prints_no_document(capsys: pytest.CaptureFixt
         refused()
     assert capsys.readouterr().out == ""
     assert not shown.is_document()
+
+
+@pytest.mark.parametrize("write", [shown.write, shown.write_error])
+def test_a_reader_that_has_gone_is_silent_and_the_command_goes_on(
+    write: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`| head` closes its end of the pipe."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "w") as stream:
+        monkeypatch.setattr(sys, "stdout" if write is shown.write else "stderr", stream)
+        write("lost")
+        write("lost as well")
+        stream.flush()

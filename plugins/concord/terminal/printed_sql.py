@@ -8,7 +8,7 @@ from pathlib import Path
 
 from concord.messages.errors import ParametersRefused
 from concord.messages.inert import inert
-from concord.terminal.shown import notice
+from concord.terminal.shown import notice, write
 
 
 def print_sql(scripts: Iterable[tuple[str, str]]) -> None:
@@ -19,7 +19,7 @@ def print_sql(scripts: Iterable[tuple[str, str]]) -> None:
             raise ParametersRefused(f"{hidden}; no terminal shows it as it is: `--print-sql DIR`")
         if hidden:
             notice(hidden)
-        sys.stdout.write(f"-- site {site}\n{script}")
+        write(f"-- site {site}\n{script}")
 
 
 def write_sql(scripts: Iterable[tuple[str, str]], directory: Path) -> list[Path]:

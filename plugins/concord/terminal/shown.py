@@ -7,12 +7,13 @@ that a person sees only where it has rows is an empty list there, so that each c
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO
 
 import pendulum
 
@@ -20,6 +21,24 @@ from concord.messages.inert import inert, inert_lines
 from concord.terminal import table_form
 from concord.terminal.table_form import Kind
 from concord.terminal.words import spoken
+
+
+def write(text: str = "") -> None:
+    """Write to stdout, and flush it. Where its reader has gone (`| head`), the rest is lost and the command goes on."""
+    _write(sys.stdout, text)
+
+
+def write_error(text: str = "") -> None:
+    """The same of stderr."""
+    _write(sys.stderr, text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class _Told:
@@ -51,7 +70,7 @@ def document(command: str) -> Iterator[None]:
     finally:
         _Told.document = None
     last = {name: made.pop(name) for name in _LISTS}
-    sys.stdout.write(json.dumps(made | last, indent=2) + "\n")
+    write(json.dumps(made | last, indent=2) + "\n")
 
 
 def is_document() -> bool:
@@ -105,16 +124,16 @@ def show(
         return
     if if_any and not listed:
         return
-    sys.stdout.write(f"{inert(title)}\n")
+    write(f"{inert(title)}\n")
     cells = [[_text(value) for value in row] for row in listed]
-    sys.stdout.write(table_form.written(made.read, cells, made.kinds) if cells else "  none\n\n")
+    write(table_form.written(made.read, cells, made.kinds) if cells else "  none\n\n")
 
 
 def say(sentence: str, **facts: object) -> None:
     """A sentence; a document holds it under `said`, and the facts under their names."""
     found = _Told.document
     if found is None:
-        sys.stdout.write(f"{inert(sentence)}\n")
+        write(f"{inert(sentence)}\n")
         return
     found["said"].append(sentence)
     found.update({name: _plain(value) for name, value in facts.items()})
@@ -124,7 +143,7 @@ def notice(text: str) -> None:
     """A notice: it fails nothing."""
     found = _Told.document
     if found is None:
-        sys.stderr.write(f"notice: {inert(text)}\n")
+        write_error(f"notice: {inert(text)}\n")
         return
     found["notices"].append(text)
 
@@ -133,7 +152,7 @@ def problem(text: str, code: str | None = None) -> None:
     """A fault, although the command goes on; it is told on stderr, and in a document under `problems`."""
     found, said = _Told.document, spoken(text)
     if found is None:
-        sys.stderr.write(f"{inert(said)}\n")
+        write_error(f"{inert(said)}\n")
         return
     found["problems"].append({"code": code, "message": said})
 
@@ -143,13 +162,13 @@ def whole(content: Mapping[str, Any]) -> None:
     if _Told.document is not None:
         _Told.document.update(content)
     else:
-        sys.stdout.write(json.dumps(content, indent=2) + "\n")
+        write(json.dumps(content, indent=2) + "\n")
 
 
 def progress(line: str) -> None:
     """How far a command is: for people, and never part of what it says in the end."""
     if _Told.document is None:
-        sys.stderr.write(f"{inert(spoken(line))}\n")
+        write_error(f"{inert(spoken(line))}\n")
 
 
 def refusal(code: str, message: str, *, transient: bool, as_json: bool) -> None:
@@ -157,9 +176,9 @@ def refusal(code: str, message: str, *, transient: bool, as_json: bool) -> None:
     said = spoken(message)
     if as_json:
         told = {"code": code, "message": said, "transient": transient}
-        sys.stderr.write(json.dumps({"error": told}) + "\n")
+        write_error(json.dumps({"error": told}) + "\n")
     else:
-        sys.stderr.writelines(f"{line}\n" for line in inert_lines(said).splitlines())
+        write_error("".join(f"{line}\n" for line in inert_lines(said).splitlines()))
 
 
 def _text(value: object) -> str:
