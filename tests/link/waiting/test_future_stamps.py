@@ -412,7 +412,7 @@ def test_a_quiescent_run_beside_a_row_from_the_future_writes_no_waiting_row(pair
         assert site.written_since(before[site.name]) <= control
 
 
-@pytest.mark.parametrize("choice", ["target", {"token": "a person's"}], ids=str)
+@pytest.mark.parametrize("choice", ["source", "target", {"token": "a person's"}], ids=str)
 def test_a_decision_about_a_row_from_the_future_is_refused_and_points_to_restamp(
     pair: MakePair, choice: Choice
 ) -> None:

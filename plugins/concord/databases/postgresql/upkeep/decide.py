@@ -67,6 +67,8 @@ class Desk(Target):
     @worded
     def decide(self, row: WaitingRow, choice: Choice, person: str) -> None:
         """Raises DecisionRefused when either row is another by now, and whatever a write may raise."""
+        if choice == "source" and not row.held:
+            self._refuse_future_source(row)
         image, shape = row.chosen(choice), self._waiting_shape(row)
         _refuse_unfit(shape, row, image)
         _refuse_moved(shape, row, image)
@@ -138,12 +140,22 @@ class Desk(Target):
             f" FROM {staged.sql}",
         )
         if future:
-            holder = self.job.source.name if at_source else self.access.name
-            raise DecisionRefused(
-                f"{row.id}: a version of it at {holder} is stamped more than max_clock_skew ({skew:g} s) ahead of the"
-                f" clock of {self.access.name}, and a decision would be stamped later still. Stamp it anew where it was"
-                f" made (python -m concord restamp {holder}), and let the next run bring it"
-            )
+            raise self._from_future(row, self.job.source.name if at_source else self.access.name)
+
+    def _refuse_future_source(self, row: WaitingRow) -> None:
+        """Nothing at this site refuses such a row, so that nothing can be mended here. Raises DecisionRefused."""
+        incoming = waiting.json_of(row.incoming_version.get("vector"))
+        ahead = suspicious.beyond(incoming, literal("{}"), self.access.max_clock_skew)
+        if rows(self.at_hand(), f"SELECT FROM (SELECT {ahead} AS future) s WHERE future"):
+            raise self._from_future(row, self.job.source.name)
+
+    def _from_future(self, row: WaitingRow, holder: str) -> DecisionRefused:
+        return DecisionRefused(
+            f"{row.id}: a version of it at {holder} is stamped more than max_clock_skew"
+            f" ({self.access.max_clock_skew:g} s) ahead of the clock of {self.access.name}, and a decision would be"
+            f" stamped later still. Stamp it anew where it was made (python -m concord restamp {holder}), and let the"
+            " next run bring it"
+        )
 
     @worded
     def retry(self, row: WaitingRow) -> None:
