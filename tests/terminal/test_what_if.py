@@ -42,6 +42,8 @@ def test_entries_of_an_earlier_release_are_counted_and_stop_neither_what_if_nor_
         "could not be re-evaluated: 1, because it was decided by repair, not by a policy",
     ]
     assert "its version was not kept" in terminal("conflicts", "show", "bbbb").out
+    time = "1970-01-01 00:00:00.000007 UTC"
+    assert f"capetown#1 {time}; has seen capetown#1 {time}\n" in terminal("conflicts", "show", "cccc").out
     refused = terminal("conflicts", "overturn", "bbbb")
     assert refused.status == 1
     assert "the version that won was not kept" in refused.err

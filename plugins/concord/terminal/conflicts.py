@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from concord.configuration.configuration import Configuration
-from concord.jobs.ledger import Entry, Image, kept
+from concord.jobs.ledger import Entry, Image, dot, kept
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks.overturning import overturn
 from concord.repository import ledger
 from concord.terminal.shown import Columns, say, show
 from concord.terminal.what_if import what_if
+from concord.values.moment import moment
 
 _WHEN = "%Y-%m-%d %H:%M:%S"
 
@@ -66,13 +67,20 @@ def _facts(entry: Entry, run: str | None) -> Iterator[tuple[str, str]]:
         yield side, _version(version) if kept(version) else "its version was not kept"
     if entry.overturned_at is not None:
         version = entry.overturned_version or {}
-        came_back = ", as {origin} {changed_at} {derived}".format(**version) if kept(version) else ""
+        came_back = f", as {_dot(*dot(version))}" if kept(version) else ""
         yield "overturned", f"{entry.overturned_at:{_WHEN}} UTC by {entry.overturned_by}{came_back}"
 
 
 def _version(version: Mapping[str, Any]) -> str:
-    vector = ", ".join(f"{origin} {at} {derived}" for origin, (at, derived) in version["vector"].items())
-    return "{origin} {changed_at} {derived}".format(**version) + f", has seen {vector or 'nothing'}"
+    vector = "; ".join(
+        _dot(origin, int(at), int(derived)) for origin, (at, derived) in version["vector"].items()
+    )
+    return f"{_dot(*dot(version))}; has seen {vector or 'nothing'}"
+
+
+def _dot(origin: str, changed_at: int, derived: int) -> str:
+    """`a3f1 2026-11-29 10:15:00.123456 UTC`: the site that made the version, and when."""
+    return f"{origin} {moment(changed_at):{_WHEN}.%f} UTC" + (f", derived {derived}" if derived else "")
 
 
 def _columns(entry: Entry) -> Iterator[tuple[object, ...]]:
