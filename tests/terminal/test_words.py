@@ -33,6 +33,20 @@ SAID = [
         "run the replication's initialize__bank with `replace` and `tables: [public.a, public.b]`",
         "run `python -m concord replicate bank --initialize --replace --table public.a --table public.b`",
     ),
+    (
+        "its rows; run initialize__… of one of its synchronizations",
+        "its rows; run `python -m concord initialize` of one of its synchronizations",
+    ),
+    (
+        "If this is meant: python -m concord approve a_b, or trigger synchronize__a_b with approve: true",
+        "If this is meant: python -m concord approve a_b",
+    ),
+    ("held by synchronize__a_b/manual__1 of Airflow", "held by synchronize__a_b/manual__1 of Airflow"),
+    (
+        "both would make the DAG initialize__a_b; rename one",
+        "both would make the DAG initialize__a_b; rename one",
+    ),
+    ("(in Airflow: initialize__a_b, accept_restored)", "(in Airflow: initialize__a_b, accept_restored)"),
     ("the dataset: how: many", "the dataset: how: many"),
     ("what came from: nowhere", "what came from: nowhere"),
 ]
