@@ -24,6 +24,10 @@ SAID = [
     ("how: 'lod' is none of auto, equal", "--how 'lod' is none of auto, equal"),
     ("use how: reinitialize", "use --how reinitialize"),
     ("leave out these tables (tables: [...])", "leave out these tables (--table)"),
+    (
+        "these tables alone (tables: [public.a, public.b])",
+        "these tables alone (--table public.a --table public.b)",
+    ),
     ("not provisioned; run `provision` first", "not provisioned; run `python -m concord provision` first"),
     (
         "no history is proven; run initialize__a_b",

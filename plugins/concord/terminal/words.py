@@ -34,6 +34,7 @@ _WORDS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(^|, |; )from: ", r"\1--from "),
     (r"\bthe site that `from` names", "the site that --from names"),
     (r"\(tables: \[\.\.\.\]\)", "(--table)"),
+    (r"\(tables: \[([^\]]*)\]\)", lambda found: f"({_options(found[1])})"),
     (r"^requested: ", "--requested: "),
     (r"\bparameter tables\b", "--table"),
     (r"\bparameter (\w+)\b", r"--\1"),

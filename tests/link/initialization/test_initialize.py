@@ -128,6 +128,19 @@ def test_both_sites_populated_are_refused_with_their_counts_unless_a_merge_is_as
     assert strangers.equal
 
 
+def test_one_unequal_table_of_two_is_named_to_be_initialized_alone(pair: MakePair) -> None:
+    sites = pair(*BOOK, "CREATE TABLE seed (id int PRIMARY KEY, title text)")
+    forget(sites)
+    for site, seeds in zip(sites.sites, ("(1, 'a'), (2, 'b')", "(1, 'a')"), strict=True):
+        unstamped(site, MANY, f"INSERT INTO seed VALUES {seeds}")
+    with pytest.raises(SitesDiffer, match=r"for these tables alone \(tables: \[public\.seed\]\)"):
+        initialized(sites)
+    initialized(sites, "merge", chosen=("public.seed",))
+    assert {each.table: each.how for each in initialized(sites).tables} == {"public.book": How.EQUAL}
+    sites.settle()
+    assert sites.equal
+
+
 def test_a_site_that_users_have_emptied_is_not_loaded(strangers: Pair) -> None:
     """Its tombstones would take away the very rows that were to be loaded, at the site that has them."""
     london, capetown = strangers.sites

@@ -24,7 +24,8 @@ End = Source | Target
 
 _ADVICE = (
     ". Nothing was written. Choose: how: load copies into an empty table; how: merge keeps the rows of both, where"
-    " they differ those of the site that `from` names, and logs the others"
+    " they differ those of the site that `from` names, and logs the others. Choose it for these tables alone (tables:"
+    " [{tables}]), then initialize the others"
 )
 
 
@@ -49,16 +50,17 @@ class Planning:
         unproven = [table for table in tables if asked or table.name not in kept]
         if not unproven and not resumed:
             unproven = list(tables)
-        planned, refused = [], []
+        planned, refused = [], dict[str, str]()
         sites = " or ".join(end.access.name for end in self._ends)
         for table in unproven:
             try:
                 with about(table.name, sites, private=table.is_private):
                     planned.append(self._table_plan(table.name, stands))
             except SitesDiffer as error:
-                refused.append(error.message)
+                refused[table.name] = error.message
         if refused:
-            raise SitesDiffer("the sites are not equal: " + "; ".join(refused) + _ADVICE)
+            advice = _ADVICE.format(tables=", ".join(refused))
+            raise SitesDiffer("the sites are not equal: " + "; ".join(refused.values()) + advice)
         return planned
 
     def _table_plan(self, table: str, stands: Standing) -> Progressed:
