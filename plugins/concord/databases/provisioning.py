@@ -15,7 +15,7 @@ from concord.databases.contract.surveyed_site import Installation, Lacked, Surve
 from concord.databases.registry import dialect
 from concord.messages.errors import ConcordError, ProvisioningRefused, SiteUnavailable
 from concord.messages.pace import Meter, Tell, silent, told
-from concord.tables.structure import Structure, differences
+from concord.tables.structure import Structure, differences, nullable_at_one
 
 __all__ = ["Installation", "check", "notices", "provision", "remove", "sql"]
 
@@ -100,7 +100,7 @@ def _problems(survey: _Survey) -> list[str]:
     found += _pair_problems(sites)
     found += [problem for each in sites for problem in each.snapshot_problems(survey.like(each))]
     found += [problem for each in sites for problem in each.number_problems()]
-    return list(dict.fromkeys([*found, *_differences(sites)]))
+    return list(dict.fromkeys([*found, *_compared(sites, differences)]))
 
 
 def _pair_problems(sites: Sequence[SurveyedSite]) -> Iterator[str]:
@@ -119,7 +119,9 @@ def _pair_problems(sites: Sequence[SurveyedSite]) -> Iterator[str]:
                 )
 
 
-def _differences(sites: Sequence[SurveyedSite]) -> Iterator[str]:
+def _compared(
+    sites: Sequence[SurveyedSite], compare: Callable[[str, Structure, Structure], Iterator[str]]
+) -> Iterator[str]:
     """Each site's tables against the first site that carries them."""
     first: dict[str, Structure] = {}
     for each in sites:
@@ -127,7 +129,7 @@ def _differences(sites: Sequence[SurveyedSite]) -> Iterator[str]:
             if (structure := each.structure(wanted)) is None:
                 continue
             if wanted.name in first:
-                yield from differences(wanted.name, first[wanted.name], structure)
+                yield from compare(wanted.name, first[wanted.name], structure)
             first.setdefault(wanted.name, structure)
 
 
@@ -194,9 +196,10 @@ def check(installations: Sequence[Installation]) -> list[str]:
 
 def notices(installations: Sequence[Installation]) -> list[str]:
     """Notices, each one line. They tell of numbers that clash or run out, and of triggers that fire for links too.
-    They tell of children outside of the set, and of functions of others that are run. Reads only."""
+    They tell of children outside of the set, and of functions of others that are run. They tell of columns that may
+    be NULL at one site alone. Reads only."""
     with _survey(installations) as survey:
-        found: list[str] = []
+        found = list(_compared(survey.reached, nullable_at_one))
         for kind, sites in survey.by_kind.items():
             found += dialect(kind).provisioning.number_notices(sites)
         for each in survey.reached:

@@ -20,6 +20,7 @@ class CanonicalColumn:
     generated: bool = False  #: computed by the database, never sent
     added: bool = False  #: since the site was provisioned
     default: str | None = None  #: what a row got that was there before, and gets that does not say
+    not_null: bool | None = None  #: None where it is made of others
     mappable: bool = True  #: its values can be judged by their texts, so that another site may map them
 
 
@@ -50,6 +51,18 @@ def differences(table: str, first: Structure, second: Structure) -> Iterator[str
             )
     if first.key != second.key:
         yield f"{table}: the key differs between {first.site} and {second.site}"
+
+
+def nullable_at_one(table: str, first: Structure, second: Structure) -> Iterator[str]:
+    """The columns that may be NULL at one of two sites alone, each one line."""
+    ours, theirs = first.columns, second.columns
+    for name in sorted(set(ours) & set(theirs)):
+        if {ours[name].not_null, theirs[name].not_null} == {True, False}:
+            strict, other = (first, second) if ours[name].not_null else (second, first)
+            yield (
+                f"{table}: column {name} is NOT NULL at {strict.site} and may be NULL at {other.site}: a row of"
+                f" {other.site} without it waits at {strict.site}"
+            )
 
 
 def _alike(one: CanonicalColumn, other: CanonicalColumn) -> bool:

@@ -201,6 +201,15 @@ def test_a_foreign_key_to_a_table_outside_the_set(bare: Bare) -> None:
     ]
 
 
+def test_a_column_that_may_be_null_at_one_site_alone_is_a_notice(bare: Bare) -> None:
+    bare.london.run("CREATE TABLE refused (id int PRIMARY KEY, v int, w int, x int NOT NULL)")
+    bare.capetown.run("CREATE TABLE refused (id int PRIMARY KEY, v int NOT NULL, w int, x int NOT NULL)")
+    assert provisioning.notices(bare.installations([REFUSED])) == [
+        "public.refused: column v is NOT NULL at capetown and may be NULL at london: a row of london without it waits"
+        " at capetown"
+    ]
+
+
 MOOD = "CREATE TYPE mood AS ENUM ({}); CREATE TABLE refused (id int PRIMARY KEY, v mood)"
 LIMITED = "CREATE DOMAIN amount AS numeric(10,{}); CREATE TABLE refused (id int PRIMARY KEY, v amount)"
 RANGED = "CREATE TYPE span AS RANGE (subtype = {}); CREATE TABLE refused (id int PRIMARY KEY, v span)"

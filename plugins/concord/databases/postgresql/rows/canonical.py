@@ -28,6 +28,7 @@ def structure_of(
             column.generated,
             added=column.name in added,
             default=column.filled or column.default,
+            not_null=column.not_null,
             mappable=column.type.mappable,
         )
         for column in (shadow.typed(shadow.table.columns) if shadow.listed is None else shadow.columns)
