@@ -25,6 +25,7 @@ from tests.given.typed_commands import Terminal
 pytestmark = pytest.mark.airflow
 
 DAG_ID = f"synchronize__{NAME}"
+SAID = f"{NAME}: the running Airflow carries this run out\n"
 #: Seconds without a heartbeat after which Airflow takes a scheduler for dead.
 THRESHOLD = 3
 
@@ -98,9 +99,9 @@ def once_triggered(do: object, *arguments: object) -> Iterator[None]:
 
 
 def ended(why: str) -> tuple[int, str]:
-    """Status and line of a command that waits no more for the one run."""
+    """Status and lines of a command that waits no more for the one run."""
     [run] = queued()
-    return 1, f"{why}, and the run {run} goes on by itself; or mark that run as failed\n"
+    return 1, f"{SAID}{why}, and the run {run} goes on by itself; or mark that run as failed\n"
 
 
 def test_a_scheduler_that_dies_after_the_trigger_ends_the_waiting_with_one_line(
@@ -130,8 +131,8 @@ def test_a_database_of_airflows_that_ends_meanwhile_is_told_in_one_line(
         finally:
             rename("gone", "dag_run")
     assert status == 1
-    assert said.startswith("Airflow's own database cannot be read: ")
-    assert said.count("\n") == 1
+    assert said.startswith(f"{SAID}Airflow's own database cannot be read: ")
+    assert said.count("\n") == 2
     assert "see whether Airflow knows the run manual__" in said
 
 

@@ -36,6 +36,7 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     engine, dag_id = repository(), f"synchronize__{name}"
     looking = _Progress(engine, name)
     if run_now.is_scheduled(dag_id):
+        progress(f"{name}: the running Airflow carries this run out")
         state = _scheduled(dag_id, _conf(asked), looking)
     else:
         state = _here(engine, name, dag_id, _conf(asked), looking)
