@@ -20,8 +20,7 @@ from packaging.utils import canonicalize_name
 
 from concord.machine.java import java_home
 from demo.airflow import local_settings, make_password, wait_until_healthy
-from demo.background import end_session
-from embedded import ports
+from embedded import ports, session
 from embedded.postgres import Server
 from tests.conftest import PROJECT
 from tests.docs.own_databases import HOSTS, customers
@@ -119,9 +118,9 @@ def _program(made: Path, does: str) -> None:
 
 @pytest.fixture
 def environment(bare: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Of an Airflow that has been at work since before Concord came: LocalExecutor, an empty DAGs folder."""
+    """Of an Airflow that has been at work since before Concord came: LocalExecutor, no DAGs folder."""
     home, port, log = tmp_path / "airflow", ports.free(), tmp_path / "airflow.log"
-    (home / "dags").mkdir(parents=True)
+    home.mkdir()
     make_password(home)
     settings = {
         **{name: os.environ[name] for name in ("HOME", "XDG_CACHE_HOME", "LANG") if name in os.environ},
@@ -144,7 +143,7 @@ def environment(bare: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
         wait_until_healthy(process, port, log)
         yield settings
     finally:
-        end_session(process.pid, process.poll)
+        session.stop(process.pid, process.poll)
         process.wait()
 
 
@@ -168,7 +167,9 @@ def _typed(wheel: Path, servers: tuple[Server, Server]) -> Callable[[str], str]:
     """The page's commands for this wheel and these servers; before the last one users edit both sites."""
 
     def typed(command: str) -> str:
-        if command.endswith("-m build"):
+        if command == "pip install build":
+            return "python -m build --version"  # it is among the packages that this environment sees
+        if command == "python -m build":
             return f"mkdir dist && cp {wheel} dist"
         if "unpause" in command:
             _execute(servers[0], "UPDATE customers SET name = 'Ada L.' WHERE id = 7")
