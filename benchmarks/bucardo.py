@@ -17,6 +17,7 @@ from benchmarks.comparison import WrongResult
 from benchmarks.databases import Database, Pair
 from benchmarks.rival import PATIENCE, Program, Rival
 from demo import background
+from embedded import session
 
 SYNC = "bookings"
 USER = "bucardo"  #: the one name that its installation accepts
@@ -152,7 +153,7 @@ class _Bucardo:
         """All its processes are in one session; the master's process id stands in a file."""
         file = self.directory / "bucardo.mcp.pid"
         with suppress(FileNotFoundError, ProcessLookupError):  # it has not begun, or has ended by itself
-            background.end_session(os.getsid(int(file.read_text().split()[0])))
+            session.stop(os.getsid(int(file.read_text().split()[0])))
 
     @property
     def _last_words(self) -> str:

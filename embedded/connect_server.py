@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from embedded import ports, private_file
+from embedded import ports, private_file, session
 from spark_jobs.connect_server import TOKEN
 
 #: Seconds until it must answer: its Java starts, and then its first Python worker.
@@ -47,6 +47,7 @@ class ConnectServer:
                 start_new_session=True,
                 umask=private_file.UMASK,
             )
+        self._watchdog = session.guard(self.process.pid)
 
     @property
     def url(self) -> str:
@@ -81,6 +82,7 @@ class ConnectServer:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        session.release(self._watchdog)
 
     def stop(self) -> None:
         """Ask it to end, and see that nothing of it is left."""

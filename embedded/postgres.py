@@ -17,7 +17,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from embedded import cluster, ports, postmaster, programs
+from embedded import cluster, ports, postmaster, programs, session
 from embedded.account import Account
 from embedded.errors import ServerError
 from embedded.record import Record
@@ -243,7 +243,7 @@ class Server:
     def _forget_processes(self) -> None:
         """Let go of what this object started and what has ended by now."""
         if self._watchdog is not None:
-            postmaster.release(self._watchdog)
+            session.release(self._watchdog)
         if self._process is not None:
             self._process.wait()
         self._watchdog = self._process = None

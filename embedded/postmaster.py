@@ -35,14 +35,6 @@ def guard(data: Path, account: Account) -> subprocess.Popen[bytes]:
     return account.start(command, stdin=subprocess.PIPE, output=subprocess.DEVNULL)
 
 
-def release(watchdog: subprocess.Popen[bytes]) -> None:
-    """End a watchdog without any effect on the server."""
-    watchdog.kill()
-    watchdog.wait()
-    if watchdog.stdin:
-        watchdog.stdin.close()
-
-
 def find(data: Path) -> psutil.Process | None:
     """The live postmaster of this data directory."""
     lines = _pid_file(data)

@@ -12,7 +12,7 @@ import psutil
 import pyspark
 
 from concord.orchestration.tasks.spark_settings import SHORT_LIVED
-from embedded import ports, private_file
+from embedded import ports, private_file, session
 
 SPARK_HOME = Path(pyspark.__file__).parent
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
@@ -49,6 +49,7 @@ class Cluster:
         }  #: for the environment of its applications
         self.environment |= self.secret
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._watchdogs: list[subprocess.Popen[bytes]] = []
         port = ports.free()
         self.url = f"spark://{ports.HOST}:{port}"
         try:
@@ -78,6 +79,7 @@ class Cluster:
                 umask=private_file.UMASK,
             )
         self._processes.append(process)
+        self._watchdogs.append(session.guard(process.pid))
 
     def _settings(self) -> Path:
         """Daemons say in their logs when they are ready; authenticated, they answer nobody without the secret."""
@@ -121,6 +123,8 @@ class Cluster:
     def stop(self) -> None:
         for process in self._processes:
             _kill(process)
+        for watchdog in self._watchdogs:
+            session.release(watchdog)
 
 
 def _is_executor(process: psutil.Process) -> bool:

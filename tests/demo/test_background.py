@@ -1,12 +1,17 @@
 """Programs beside the demo: none is left when their block ends, wherever their children went."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 
 import psutil
 import pytest
 
 from demo import background
+from embedded import session
+from tests.suite import PROJECT
 
 #: A child in the same session that takes no notice of SIGTERM, and one in a session of its own.
 _STUBBORN = """
@@ -18,6 +23,17 @@ pids = [child(deaf), child(sleep, start_new_session=True)]
 pathlib.Path("{file}").write_text(" ".join(map(str, pids)))
 time.sleep(600)
 """
+
+
+def within(seconds, seen):
+    until = time.monotonic() + seconds
+    while not (found := seen()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
+def alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
 @pytest.fixture
@@ -32,7 +48,7 @@ def module(tmp_path, monkeypatch):
 
 
 def test_children_that_ignore_sigterm_or_left_the_session_are_gone_at_the_end(module, tmp_path, monkeypatch):
-    monkeypatch.setattr(background, "_STOP_SECONDS", 1.0)
+    monkeypatch.setattr(session, "STOP_SECONDS", 1.0)
     file = tmp_path / "pids"
     with background.running(["program"], module(_STUBBORN.format(file=file)), tmp_path / "log") as process:
         while not file.exists() or not file.read_text():
@@ -40,9 +56,30 @@ def test_children_that_ignore_sigterm_or_left_the_session_are_gone_at_the_end(mo
             time.sleep(0.05)
         children = [psutil.Process(int(pid)) for pid in file.read_text().split()]
         time.sleep(0.5)
-    assert [
-        child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE
-    ] == []
+    assert not any(alive(child) for child in children)
+
+
+#: Starts the program, and waits beside it.
+_STARTER = """
+import os, pathlib, time
+from demo import background
+with background.running(["program"], os.environ, pathlib.Path({log!r})):
+    time.sleep(600)
+"""
+
+
+def test_nothing_is_left_when_the_starter_ends_by_sigkill(module, tmp_path):
+    file = tmp_path / "pids"
+    environment = module(_STUBBORN.format(file=file))
+    environment["PYTHONPATH"] += os.pathsep + os.pathsep.join(map(str, (PROJECT, PROJECT / "plugins")))
+    starter = subprocess.Popen(
+        [sys.executable, "-c", _STARTER.format(log=str(tmp_path / "log"))], env=environment, cwd=tmp_path
+    )
+    assert within(60, lambda: file.exists() and len(file.read_text().split()) == 2)
+    children = [psutil.Process(int(pid)) for pid in file.read_text().split()]
+    starter.send_signal(signal.SIGKILL)
+    starter.wait()
+    assert within(60, lambda: not any(alive(child) for child in children))
 
 
 def test_a_program_that_fails_is_named_with_its_status_and_its_log(module, tmp_path):

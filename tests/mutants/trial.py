@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from demo.background import end_session
+from embedded import session
 from tests.mutants.first_failure import first_error
 from tests.mutants.mutant import Mutant
 from tests.mutants.place import NotPlacedError, place
@@ -86,4 +86,4 @@ def _run(arguments: list[str], copy: Path, output: Path, seconds: float) -> int 
         except subprocess.TimeoutExpired:
             return None
         finally:
-            end_session(process.pid, process.poll)
+            session.stop(process.pid, process.poll)
