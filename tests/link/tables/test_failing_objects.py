@@ -6,7 +6,7 @@ import pytest
 from concord.messages.errors import StructureChanged
 from tests.given.failing_objects import BOOK, FUNCTIONS, OTHERS, TABLES
 from tests.given.fixtures import MakePair
-from tests.given.site import Site
+from tests.given.site import APPLIER, Site
 from tests.given.two_sites import Pair
 
 pytestmark = pytest.mark.spark
@@ -92,3 +92,42 @@ def test_a_table_alone_fails_its_run_with_the_same_words(pair: MakePair) -> None
         StructureChanged, match=r"public\.book: capetown cannot write it: cannot execute MERGE"
     ):
         sites.run()
+
+
+#: A CHECK by a function that fails for one word with the number `code`.
+REFUSES_BAD = (
+    "CREATE FUNCTION good(word text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN true; END$$",
+    "CREATE TABLE book (id int PRIMARY KEY, title text CHECK (good(title)))",
+)
+FAILS = (
+    "CREATE OR REPLACE FUNCTION good(word text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$BEGIN"
+    " IF word = 'bad' THEN RAISE 'not this' USING ERRCODE = '{code}'; END IF; RETURN true; END$$"
+)
+
+
+def _failing_with(pair: MakePair, code: str) -> Pair:
+    sites = pair(*REFUSES_BAD, f"GRANT EXECUTE ON FUNCTION good TO {APPLIER}", *OTHERS)
+    sites.capetown.run(FAILS.format(code=code))
+    sites.london.run("INSERT INTO book VALUES (1, 'bad'), (2, 'good')", "UPDATE shop SET name = 'two'")
+    return sites
+
+
+@pytest.mark.parametrize("code", ["AP001", "20000", "57014", "08006", "53100"])
+def test_a_row_is_refused_by_whatever_number_a_function_chooses(pair: MakePair, code: str) -> None:
+    """An application has error numbers of its own. Those of the server's state can be raised as well."""
+    sites = _failing_with(pair, code)
+    sites.run()
+    assert _found(sites.capetown) == ([(2, "good")], [("two",)])
+    assert sites.capetown.rows("SELECT reason FROM concord.waiting") == [("not this",)]
+
+
+@pytest.mark.parametrize("code", ["21000", "25006", "58P01"])
+def test_a_function_that_cannot_run_stops_its_table(pair: MakePair, code: str) -> None:
+    """As one that writes, or one whose library is gone."""
+    sites = _failing_with(pair, code)
+    report = sites.run()
+    (stopped,) = [each.stopped for each in report.tables if each.stopped]
+    assert stopped.startswith(
+        f"public.book: capetown cannot write it: not this (SQLSTATE {code}). Mend the table"
+    )
+    assert _found(sites.capetown) == ([], [("two",)])

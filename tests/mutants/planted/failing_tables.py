@@ -115,4 +115,18 @@ FAILING_TABLES = (
         "()",
         "tests/link/snapshots/test_snapshots.py -k rule",
     ),
+    Mutant(
+        "an application's own error number ends the link",
+        "concord.databases.postgresql.facts.refusal:is_refusal",
+        "about_data = bool(state) and not state.startswith(_OTHERS)",
+        'about_data = state.startswith(("22", "23", "44", "09", "P0", "54", "38", "39"))',
+        f"{OBJECTS} -k 'number_a_function and AP001'",
+    ),
+    Mutant(
+        "a function that raises an error of the server ends the link",
+        "concord.databases.postgresql.facts.refusal:_is_raised",
+        'error.diag.source_function == "exec_stmt_raise"',
+        'error.diag.source_function == "none"',
+        f"{OBJECTS} -k 'number_a_function and 57014'",
+    ),
 )

@@ -9,15 +9,32 @@ from __future__ import annotations
 
 import psycopg
 
-#: The errors that the data of a row can provoke, by SQLSTATE: classes of data errors, constraints, views, triggers,
-#: PL/pgSQL. Also limits (an index entry that is too long), and functions in other languages. Not 0A: that a
-#: statement cannot be planned is nothing about a row.
-_CLASSES = ("22", "23", "44", "09", "P0", "54", "38", "39")
+#: Classes of PostgreSQL's errors that are not about the data of a row, and Concord's own (CN). All others are: data
+#: errors, constraints, views, triggers, PL/pgSQL, functions in other languages, limits (an index entry that is too
+#: long), and the classes that applications make for themselves. Not 0A: that a statement cannot be planned is
+#: nothing about a row.
+_OTHERS = (
+    *("00", "01", "03", "08", "0A", "0B", "0F", "0L", "0P", "0Z", "21", "24"),
+    *("25", "26", "28", "2B", "2D", "2F", "34", "3B", "3D", "3F", "40", "42"),
+    *("53", "55", "57", "58", "72", "CN", "F0", "HV", "XX"),
+)
+
+#: Classes of errors of the session and the server, unless a function has raised one by itself.
+_OF_THE_SERVER = ("08", "53", "57")
 
 
 def is_refusal(error: psycopg.Error) -> bool:
     """Is it about a row, rather than about the database?"""
-    return (error.sqlstate or "").startswith(_CLASSES) or _is_about_a_value(error)
+    state = error.sqlstate or ""
+    about_data = bool(state) and not state.startswith(_OTHERS)
+    return about_data or _is_raised(error) or _is_about_a_value(error)
+
+
+def _is_raised(error: psycopg.Error) -> bool:
+    """Nothing is the matter with the server: RAISE in a function of the table has chosen the error's number."""
+    return error.diag.source_function == "exec_stmt_raise" and (error.sqlstate or "").startswith(
+        _OF_THE_SERVER
+    )
 
 
 def _is_about_a_value(error: psycopg.Error) -> bool:

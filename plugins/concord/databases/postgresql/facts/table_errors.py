@@ -14,8 +14,12 @@ from concord.databases.postgresql.facts.refusal import is_refusal, told
 from concord.messages.errors import StructureChanged, WriteContended
 
 #: Classes of errors, and some of other classes: a name that is not found, something that PostgreSQL cannot do to the
-#: table, an index that is damaged, rows that are published and have no identity.
-_CLASSES = ("42", "0A", "2F", "3F", "XX", "55000")
+#: table, an index that is damaged, rows that are published and have no identity. Functions of a table may also fail
+#: at a cursor, a transaction, another database, or a file that is missing.
+_CLASSES = (
+    *("42", "0A", "2F", "3F", "XX", "55000"),
+    *("0F", "0L", "0P", "0Z", "21", "24", "25", "28", "2B", "2D", "34", "3B", "3D", "58", "F0", "HV"),
+)
 #: Missing rights are named elsewhere, and granted by `provision`.
 _NOT_THESE = ("42501",)
 #: Somebody else holds the table, or rows of it.
