@@ -3,7 +3,7 @@ arrive (F38 to F40)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from concord.rules.resolver import Contender, LatestTimestamp
@@ -42,9 +42,11 @@ class Loss:
     gives_up: str | None
 
 
-def losses(collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Rank) -> list[Loss]:
+def losses(
+    collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Rank, firm: Collection[Row] = ()
+) -> list[Loss]:
     """Each loser, and its sacrifice. The greatest row of all keeps everything; a row that has given up is in
-    nobody's way.
+    nobody's way. Those that are `firm` can give up no column, and go.
 
     Winners are taken from the greatest down, so that a winner's own fate is settled before its claims are. The
     result is a function of the set of collisions alone, and each loss is of a lesser row: it always ends (F40).
@@ -58,11 +60,12 @@ def losses(collisions: Iterable[Collision], rules: Mapping[str, Rule], rank: Ran
         ended = any(given_up.get(row, set()) & rule.columns for row in (winner, loser))
         if ended or {winner, loser} & gone:
             continue
-        lost.append(Loss(loser, winner, rule.name, rule.gives_up))
-        if rule.gives_up is None:
+        sacrifice = None if loser in firm else rule.gives_up
+        lost.append(Loss(loser, winner, rule.name, sacrifice))
+        if sacrifice is None:
             gone.add(loser)
         else:
-            given_up.setdefault(loser, set()).add(rule.gives_up)
+            given_up.setdefault(loser, set()).add(sacrifice)
     return [each for each in lost if each.gives_up is None or each.row not in gone]
 
 

@@ -2,6 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
+FIRM = "tests/link/constraints/test_firm_rows.py"
+
 CONSTRAINTS = (
     Mutant(
         "the id of a deleted child contains the local name of a foreign key",
@@ -70,9 +72,37 @@ CONSTRAINTS = (
     ),
     Mutant(
         "a NULL in any column of an index's expression ends a collision",
-        "concord.databases.postgresql.constraints.unique_rules:UniqueRule._freeing",
-        "if is_null]",
-        "if is_null is not None]",
+        "concord.databases.postgresql.constraints.unique_rules:_ends",
+        "return bool(is_null)",
+        "return is_null is not None",
         "tests/link/constraints/test_uniqueness.py -k 'frees_the_row and seat'",
+    ),
+    Mutant(
+        "an index that fails for NULL ends the link",
+        "concord.databases.postgresql.constraints.unique_rules:_ends",
+        "if not is_refusal(error):",
+        "if True:",
+        f"{FIRM} -k 'goes_and_stands and failing'",
+    ),
+    Mutant(
+        "a row gives up a value that a CHECK needs",
+        "concord.databases.postgresql.constraints.firm_rows:among",
+        "if not given_up:",
+        "if True:",
+        f"{FIRM} -k no_row_waits",
+    ),
+    Mutant(
+        "each value that a row gives up is tried alone",
+        "concord.databases.postgresql.constraints.firm_rows:_given_up",
+        "rows[frozenset(names)].append(row)",
+        "for name in names:\n            rows[frozenset([name])].append(row)",
+        f"{FIRM} -k either_value",
+    ),
+    Mutant(
+        "a table's other constraints are not those of the trial",
+        "concord.databases.postgresql.constraints.firm_rows:among",
+        " INCLUDING DEFAULTS INCLUDING GENERATED",
+        "",
+        f"{FIRM} -k 'goes_and_stands and made'",
     ),
 )

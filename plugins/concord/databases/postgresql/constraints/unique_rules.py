@@ -7,9 +7,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psycopg
+
 from concord.databases.contract.quoting import quote
+from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.comparison import EQUALS, Comparison, comparison_of, of_index
 from concord.databases.postgresql.facts.connection import Connection, rows
+from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.rows.shape import Shape
 from concord.rules.unique_rule import Rule
 
@@ -70,18 +74,27 @@ class UniqueRule:
         """Columns whose NULL makes a part NULL, and a rule passes over such a row.
 
         An expression may have another value then, as `coalesce(code, 0)` does, or a range without an end. It is
-        evaluated where no other column is part of it.
+        evaluated where no other column is part of it; one that fails lets no row have the NULL.
         """
         named = [(part, [name for name in self.columns if _names(part, name)]) for part in self.parts]
-        alone = [(part, names[0]) for part, names in named if len(names) == 1]
-        nulls = [
-            f"(SELECT ({part}) IS NULL FROM (SELECT NULL::{shape.table.column(name).type.sql} AS {quote(name)}) alone)"
-            for part, name in alone
+        return [
+            names[0]
+            for part, names in named
+            if len(names) == 1 and _ends(connection, part, shape.table.column(names[0]))
         ]
-        if not nulls:
-            return []
-        [frees] = rows(connection, f"SELECT {', '.join(nulls)}")
-        return [name for (_, name), is_null in zip(alone, frees, strict=True) if is_null]
+
+
+def _ends(connection: Connection, part: str, column: Column) -> bool:
+    """Is the part NULL where the column is?"""
+    row = f"(SELECT NULL::{column.type.sql} AS {column.sql}) alone"
+    try:
+        with connection.transaction():
+            [(is_null,)] = rows(connection, f"SELECT ({part}) IS NULL FROM {row}")
+    except psycopg.Error as error:
+        if not is_refusal(error):
+            raise
+        return False
+    return bool(is_null)
 
 
 def _names(part: str, column: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.stamp import restamp
-from concord.databases.postgresql.constraints import former, rule_identity
+from concord.databases.postgresql.constraints import firm_rows, former, rule_identity
 from concord.databases.postgresql.constraints.unique_rules import UniqueRule, read
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN, BY_KEY
@@ -58,13 +58,30 @@ def mend(connection: Connection, judged: Judged, job: LinkJob, *, violated: bool
     decided = {
         rule.name: rule.decided(connection, shape, rule_identity.of_unique(rule, shape)) for rule in rules
     }
-    lost = losses(collisions, decided, ranks)
+    lost = _losses(connection, shape, collisions, decided, ranks)
     _remember(connection, shape, lost, decided, ranks)
     logged = loser_log.log(connection, job, ConflictType.UNIQUENESS, _entries(shape))
     _keep_former(connection, shape)
     _give_way_here(connection, shape, lost)
     _give_way_in_staging(connection, judged, lost)
     return Lost(shape, logged)
+
+
+def _losses(
+    connection: Connection,
+    shape: Shape,
+    collisions: Sequence[Collision],
+    rules: Mapping[str, Rule],
+    ranks: Ranks,
+) -> list[Loss]:
+    """A row goes where the table's other constraints take no NULL in all that it gives up."""
+    firm = set[str]()
+    while True:
+        lost = losses(collisions, rules, ranks, firm)
+        more = firm_rows.among(connection, shape, lost, _temp(shape, "colliding"))
+        if not more:
+            return lost
+        firm |= more
 
 
 def stamp(connection: Connection, shape: Shape) -> None:
