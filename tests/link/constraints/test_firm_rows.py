@@ -1,12 +1,13 @@
 """One value used at both sites, in a column that no row may leave empty: one row goes, and is kept in the log."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from embedded.postgres import Server
-from tests.given.site import Site
-from tests.link.constraints.lived_pair import Life, live
+from concord.jobs.link import Direction
+from tests.given.broken_constraints import broken
+from tests.given.fixtures import MakePair
+from tests.given.goes_on import goes_on
+from tests.given.link_without_spark import carry
+from tests.given.two_sites import Pair
 
 #: Of each table the rows 1 of London and 2 of Cape Town, which comes later, have one code.
 FIRM = {
@@ -32,38 +33,49 @@ TABLES = (
 )
 
 
-def happen(london: Site, capetown: Site) -> None:
+EITHER = pytest.mark.parametrize("first", ["forward", "reverse"])
+
+
+def _settled(pair: MakePair, first: str) -> Pair:
+    sites = pair(*TABLES)
     for table in (*FIRM, "loose"):
-        london.run(f"INSERT INTO {table} (id, code) VALUES (1, 'a')")
-        capetown.run(f"INSERT INTO {table} (id, code) VALUES (2, 'a')")
-    london.run("INSERT INTO person VALUES (1, 'e', '1')", "INSERT INTO shop VALUES (1)")
-    capetown.run("INSERT INTO person VALUES (2, 'e', '2'), (3, 'f', '1')", "INSERT INTO shop VALUES (2)")
+        sites.london.run(f"INSERT INTO {table} (id, code) VALUES (1, 'a')")
+        sites.capetown.run(f"INSERT INTO {table} (id, code) VALUES (2, 'a')")
+    sites.london.run("INSERT INTO person VALUES (1, 'e', '1')", "INSERT INTO shop VALUES (1)")
+    sites.capetown.run(
+        "INSERT INTO person VALUES (2, 'e', '2'), (3, 'f', '1')", "INSERT INTO shop VALUES (2)"
+    )
+    with goes_on():
+        for direction in (first, Direction(first).related) * 2:
+            carry(sites.job(direction))
+    return sites
 
 
-@pytest.fixture(scope="module", params=["forward", "reverse"])
-def life(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Life]:
-    yield from live(request, server_with_logins, "firm", TABLES, happen)
+@EITHER
+def test_the_sites_are_equal_and_no_row_waits(pair: MakePair, first: str) -> None:
+    sites = _settled(pair, first)
+    assert sites.equal
+    for site in sites.sites:
+        assert list(broken(site)) == []
+        assert site.value("SELECT count(*) FROM concord.waiting") == 0
+        assert site.value("SELECT count(*) FROM shop") == 2
 
 
-def test_the_sites_are_equal_and_no_row_waits(life: Life) -> None:
-    assert life.sites.equal
-    assert life.unsound == []
-    assert life.rows("SELECT count(*) FROM concord.waiting") == [(0,)]
-    assert life.rows("SELECT id FROM shop ORDER BY 1") == [(1,), (2,)]
+@EITHER
+def test_the_row_goes_and_stands_whole_in_the_ledger(pair: MakePair, first: str) -> None:
+    sites = _settled(pair, first)
+    for table in FIRM:
+        assert sites.london.rows(f"SELECT id FROM {table}") == [(2,)]
+        (entry,) = (each for each in sites.conflicts() if each["table_name"] == f"public.{table}")
+        assert (entry["key"], entry["loser_row"]["code"]) == (["1"], "a")
+        assert entry["reason"].endswith("the row is deleted")
 
 
-@pytest.mark.parametrize("table", FIRM)
-def test_the_row_goes_and_stands_whole_in_the_ledger(life: Life, table: str) -> None:
-    assert life.rows(f"SELECT id FROM {table}") == [(2,)]
-    (entry,) = life.lost(table, 1)
-    assert entry["loser_row"]["code"] == "a"
-    assert entry["reason"].endswith("the row is deleted")
+@EITHER
+def test_a_row_of_which_the_other_constraint_holds_stays(pair: MakePair, first: str) -> None:
+    assert _settled(pair, first).london.rows("SELECT id, code FROM loose ORDER BY 1") == [(1, None), (2, "a")]
 
 
-def test_a_row_of_which_the_other_constraint_holds_stays(life: Life) -> None:
-    assert life.rows("SELECT id, code FROM loose ORDER BY 1") == [(1, None), (2, "a")]
-
-
-def test_a_row_that_may_give_up_either_value_and_not_both_goes(life: Life) -> None:
-    assert life.rows("SELECT id FROM person ORDER BY 1") == [(2,), (3,)]
-    assert {entry["loser_row"]["email"] for entry in life.lost("person", 1)} == {"e"}
+@EITHER
+def test_a_row_that_may_give_up_either_value_and_not_both_goes(pair: MakePair, first: str) -> None:
+    assert _settled(pair, first).london.rows("SELECT id FROM person ORDER BY 1") == [(2,), (3,)]

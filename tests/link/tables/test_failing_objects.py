@@ -6,6 +6,7 @@ import pytest
 from concord.messages.errors import StructureChanged
 from tests.given.failing_objects import BOOK, FUNCTIONS, OTHERS, TABLES
 from tests.given.fixtures import MakePair
+from tests.given.goes_on import goes_on
 from tests.given.site import APPLIER, Site
 from tests.given.two_sites import Pair
 
@@ -116,7 +117,8 @@ def _failing_with(pair: MakePair, code: str) -> Pair:
 def test_a_row_is_refused_by_whatever_number_a_function_chooses(pair: MakePair, code: str) -> None:
     """An application has error numbers of its own. Those of the server's state can be raised as well."""
     sites = _failing_with(pair, code)
-    sites.run()
+    with goes_on():
+        sites.run()
     assert _found(sites.capetown) == ([(2, "good")], [("two",)])
     assert sites.capetown.rows("SELECT reason FROM concord.waiting") == [("not this",)]
 
