@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 FIRM = "tests/link/constraints/test_firm_rows.py"
+MOVED = "tests/link/logged/test_moved_parents.py"
 
 CONSTRAINTS = (
     Mutant(
@@ -104,5 +105,19 @@ CONSTRAINTS = (
         " INCLUDING CONSTRAINTS",
         "",
         f"{FIRM} -k 'no_row_waits and forward'",
+    ),
+    Mutant(
+        "a moved parent whose children stay stops the link",
+        "concord.databases.postgresql.constraints.orphans:_with_children",
+        "q.concord_refused IS NULL",
+        "q.concord_refused IS NULL AND q.concord_gone",
+        MOVED,
+    ),
+    Mutant(
+        "a rehearsal forgets the values that rows had before",
+        "concord.databases.postgresql.constraints.orphans:referred",
+        "return sorted(names & {column.name for column in shape.table.columns})",
+        "return []",
+        MOVED,
     ),
 )

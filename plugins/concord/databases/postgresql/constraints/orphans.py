@@ -23,11 +23,17 @@ def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple
             connection, _without_parent(shape, suspects, foreign_key), _no_parent(foreign_key)
         )
     for foreign_key in shape.table.referring:
-        if set(foreign_key.referenced) <= set(shape.shadow.key):
+        if set(foreign_key.referenced) <= {*shape.shadow.key, *referred(shape)}:
             yield from _numbers(connection, _with_children(suspects, foreign_key), _children(foreign_key))
     for unique in shape.table.deferrable_unique:
         reason = f"another row has its {', '.join(unique.columns)} already"
         yield from _numbers(connection, _twice(shape, suspects, unique), reason)
+
+
+def referred(shape: Shape) -> list[str]:
+    """The columns outside of the key by which other rows refer: suspects have them as they are before the write."""
+    names = {name for key in shape.table.referring for name in key.referenced} - {*shape.shadow.key}
+    return sorted(names & {column.name for column in shape.table.columns})
 
 
 def _numbers(connection: Connection, query: str, reason: str) -> Iterator[tuple[int, str]]:
@@ -59,9 +65,9 @@ def _without_parent(shape: Shape, suspects: str, key: ForeignKey) -> str:
 
 
 def _with_children(suspects: str, key: ForeignKey) -> str:
-    """Suspects that are gone, while rows still refer to their key and nobody else has it."""
+    """Suspects that are gone, or have other values now, while rows still refer to them and nobody else has these."""
     return (
-        f"SELECT q.concord_n FROM {suspects} q WHERE q.concord_refused IS NULL AND q.concord_gone"
+        f"SELECT q.concord_n FROM {suspects} q WHERE q.concord_refused IS NULL"
         f" AND EXISTS (SELECT 1 FROM {_relation(key.child)} c WHERE {key.refers('q', 'c')})"
         f" AND NOT EXISTS (SELECT 1 FROM {_relation(key.parent)} p WHERE {key.same_parent('p', 'q')})"
     )

@@ -77,12 +77,15 @@ def suspects(connection: Connection, judged: Judged, ordinal: int, *, every: boo
     shape, name = judged.staged.shape, f"suspect_{ordinal}"
     keys = ", ".join(column.sql for column in shape.key)
     chosen = "true" if every else "s.concord_retried"
+    before = "".join(f", t.{shape.table.column(each).sql}" for each in orphans.referred(shape))
+    present = f" LEFT JOIN {shape.table.sql} t ON {shape.same_key('t', 's')}" if before else ""
     run(
         connection,
         f"""
 CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS
 SELECT row_number() OVER (ORDER BY s.concord_retried, {shape.keys_of("s")}) AS concord_n, {shape.keys_of("s")},
-       s.concord_gone, s.concord_retried, NULL::text AS concord_refused FROM {judged.winners} s WHERE {chosen}""",
+       s.concord_gone, s.concord_retried, NULL::text AS concord_refused{before}
+  FROM {judged.winners} s{present} WHERE {chosen}""",
         f"CREATE INDEX ON pg_temp.{name} ({keys})",
         f"CREATE INDEX ON pg_temp.{name} (concord_n)",
         f"ANALYZE pg_temp.{name}",
