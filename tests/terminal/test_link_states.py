@@ -35,5 +35,10 @@ def test_a_link_that_was_refused_is_marked_until_what_it_says_was_done(
     said = shown(terminal)
     assert "refused (identity_changed): capetown: the database is not the one that was provisioned" in said
     assert f"run `{INITIALIZE} --accept-restored`" in said
+    named = terminal("status")
+    assert (named.status, named.err.startswith(f"{NAME}/forward: refused (identity_changed): capetown")) == (
+        1,
+        True,
+    )
     assert terminal("initialize", NAME, "--accept-restored").status == 0
     assert "refused" not in shown(terminal)

@@ -3,10 +3,17 @@
 import json
 from typing import Any
 
+import pendulum
 import pytest
 
+from concord.jobs.link import Direction
+from concord.repository import holds
+from concord.repository.lease import release
+from concord.repository.runs import Scope, begin_run, fail_run
+from concord.rules.brake import Hold, Kind
 from tests.given.airflow_pair import CONFIGURATION, NAME, Pair
 from tests.given.typed_commands import Terminal
+from tests.repository.records import leased
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 
@@ -98,6 +105,41 @@ def test_what_is_older_than_the_lag_that_is_allowed_is_named_and_fails(
     )
     told = document(terminal, "status", "--max-lag", "30min")
     assert [each["code"] for each in told["problems"]] == ["lag"]
+
+
+def failed(pair: Pair, message: str, run_type: str = "manual", **scope: bool) -> str:
+    """The id of a run that has failed now."""
+    now = pendulum.now("UTC")
+    lease = leased(pair.repository, now, owner="a run", synchronization=NAME)
+    how = {"dag_run_id": "a run", "run_type": run_type, "scope": Scope(**scope)}
+    run_id = begin_run(pair.repository, lease, **how)  # type: ignore[arg-type]
+    fail_run(pair.repository, run_id, message, now)
+    release(pair.repository, lease)
+    return run_id
+
+
+def test_a_last_run_that_failed_is_named_and_fails_unless_it_is_lax(pair: Pair, terminal: Terminal) -> None:
+    failed(pair, "no parent; run initialize__a_b")
+    answer = terminal("status")
+    said = f"{NAME}: its last run failed: no parent; run `python -m concord initialize a_b`\n"
+    assert (answer.status, answer.err) == (1, said)
+    assert terminal("status", "--lax").status == 0
+    assert pair.run().state == "success"
+    failed(pair, "only a plan", plan_only=True)
+    answer = terminal("status")
+    assert (answer.status, answer.err) == (0, "")
+
+
+def test_a_held_brake_is_named_once_and_fails_until_it_is_approved(pair: Pair, terminal: Terminal) -> None:
+    run_id = failed(pair, "more than the brakes let pass")
+    hold = Hold(table="public.flights", kind=Kind.DELETES, count=9, rows=10)
+    since = {"since": "", "run_id": run_id, "now": pendulum.now("UTC")}
+    holds.record(pair.repository, NAME, Direction.FORWARD, [hold], **since)  # type: ignore[arg-type]
+    answer = terminal("status")
+    assert (answer.status, answer.err) == (1, f"{NAME}: held by the brakes: `approve {NAME}`\n")
+    assert [each["code"] for each in document(terminal, "status")["problems"]] == ["brake_held"]
+    assert terminal("approve", NAME).status == 0
+    assert "its last run failed" in terminal("status").err, "nothing has run since"
 
 
 def test_a_repository_without_a_run_says_that_it_is_new_and_where_it_is(

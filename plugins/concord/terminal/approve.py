@@ -33,11 +33,13 @@ def approve(asked: argparse.Namespace, configuration: Configuration, who: str) -
     return 0 if rows else 1
 
 
-def show_holds(engine: Engine, configuration: Configuration) -> None:
-    """The holds that wait for a person; nothing where nothing does."""
+def show_holds(engine: Engine, configuration: Configuration) -> list[str]:
+    """The holds that wait for a person; nothing where nothing does. Returns the names of those that nobody has
+    approved."""
     found = [each for each in holds.waiting(engine) if held_links.configured(configuration, each)]
     title = "Held by the brakes: python -m concord approve"
     show("holds", title, _COLUMNS, _lines(configuration, found), if_any=True)
+    return [each.synchronization for each in found if each.approved_at is None]
 
 
 def _lines(configuration: Configuration, found: Iterable[holds.Waiting]) -> list[tuple[object, ...]]:

@@ -140,6 +140,9 @@ def _add_status(commands: Commands) -> None:
         metavar="DURATION",
         help="exit with 1 when a synchronization, or a change that waits to be sent, is older than this",
     )
+    status.add_argument(
+        "--lax", action="store_true", help="exit with 0 although anything is held, refused, or failed last"
+    )
 
 
 def _add_forget(commands: Commands) -> None:

@@ -29,7 +29,7 @@ from concord.orchestration.tasks import jobs
 from concord.orchestration.tasks.lag import carried
 from concord.orchestration.tasks.link_states import link_states
 from concord.repository import status
-from concord.terminal import approve, consumers, histories, objectives, replications, snapshot
+from concord.terminal import approve, consumers, histories, objectives, replications, snapshot, stopped
 from concord.terminal.shown import Ago, Columns, notice, problem, say, show
 from concord.terminal.words import spoken
 
@@ -64,7 +64,8 @@ class _Sites:
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
-    """1 when a site does not answer, an objective is missed, or anything is older than `--max-lag`.
+    """1 when a site does not answer, an objective is missed, or anything is older than `--max-lag`. Unless it is
+    `--lax`, 1 as well when anything is held or refused, or failed in its last run.
 
     Raises a ConcordError.
     """
@@ -80,10 +81,10 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         )
     rows = [(name, Ago(moment), _holder(known.get(name))) for name, moment in last.items()]
     show("synchronizations", "Synchronizations", ("name", "last_synchronized", "lease"), rows)
-    _recorded(engine, configuration)
+    held = _recorded(engine, configuration)
     show_marks(configuration)
     found = _asked(configuration)
-    _at_sites(engine, configuration, found)
+    states = _at_sites(engine, configuration, found)
     standings = replications.show_all(engine, configuration)
     of_replications = [
         any(each.problems for each in standings),
@@ -91,7 +92,8 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
         consumers.show_all(configuration),
         objectives.show_all(engine, configuration, found.pending, standings),
     ]
-    failed = any([*of_replications, _numbers(configuration), found.failed])
+    stands_still = not asked.lax and stopped.show_all(engine, configuration, held, states)
+    failed = any([*of_replications, _numbers(configuration), found.failed, stands_still])
     late = asked.max_lag is not None and _late(asked.max_lag, last, found.pending)
     return 1 if failed or late else 0
 
@@ -100,8 +102,8 @@ def _holder(known: status.SynchronizationStatus | None) -> str:
     return "free" if known is None else known.owner or "free"
 
 
-def _recorded(engine: Engine, configuration: Configuration) -> None:
-    """The repository's records."""
+def _recorded(engine: Engine, configuration: Configuration) -> list[str]:
+    """The repository's records; the names of what is held."""
     copies = [(name, *snapshot.state(engine, configuration, name)) for name in configuration.snapshots]
     columns = ("name", "kind", "copy", "last_refreshed", "rows_written", "last_run")
     show("snapshots", "Snapshots", Columns(columns, prose=("last_run",)), copies, if_any=True)
@@ -128,7 +130,7 @@ def _recorded(engine: Engine, configuration: Configuration) -> None:
     ]
     title = "Updates that found no row at their target, altered behind capture's back: `compare NAME`"
     show("inserted_for_updates", title, _INSERTED, inserted, if_any=True)
-    approve.show_holds(engine, configuration)
+    return approve.show_holds(engine, configuration)
 
 
 def show_marks(configuration: Configuration) -> None:
@@ -171,7 +173,8 @@ def _asked(configuration: Configuration) -> _Sites:
     return found
 
 
-def _at_sites(engine: Engine, configuration: Configuration, found: _Sites) -> None:
+def _at_sites(engine: Engine, configuration: Configuration, found: _Sites) -> dict[str, str]:
+    """The sites' records; the state of each link."""
     show("links", "Links", _LINKS, _links(configuration, found))
     states = link_states(engine, [each for _, each in found.ends])
     rows = [
@@ -192,6 +195,7 @@ def _at_sites(engine: Engine, configuration: Configuration, found: _Sites) -> No
     title = "Indexes that a load has dropped; one that was killed builds them when it begins again: `initialize NAME`"
     show("dropped_indexes", title, _INDEXES, found.indexes, if_any=True)
     show("logs", "Logs that sites keep for capture", _LOGS, found.logs, if_any=True)
+    return states
 
 
 def _links(configuration: Configuration, found: _Sites) -> Iterator[Row]:
