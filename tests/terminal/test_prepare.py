@@ -1,8 +1,5 @@
 """`python -m concord prepare`: what it writes, for whose eyes, and what the superuser's script does."""
 
-import json
-import re
-import shlex
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,30 +8,29 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from concord.configuration.configuration import load
 from concord.databases import provisioning
-from concord.databases.contract.logins import APPLIER, LOG_READER, LOGINS, READER
 from concord.databases.postgresql.sites.owner import role
 from concord.databases.registry import dialect
 from concord.jobs.replication import ReplicationJob
-from concord.jobs.site import Credentials, SiteAccess
 from concord.messages.errors import ConfigurationInvalid, ParametersRefused
 from concord.terminal.prepare import Place, next_steps, prepare
 from concord.transactional.replicate import replicate
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.link_job import next_epoch
-
-TABLES = ["public.customers", 'ops."Odd Table"']
-MADE = """
-CREATE SCHEMA ops AUTHORIZATION "Owner of CRM";
-GRANT USAGE, CREATE ON SCHEMA public TO "Owner of CRM";
-SET ROLE "Owner of CRM";
-CREATE TABLE public.customers (id int PRIMARY KEY);
-CREATE TABLE ops."Odd Table" (id int PRIMARY KEY);
-"""
+from tests.given.prepared_sites import (
+    TABLES,
+    access,
+    connections,
+    credentials,
+    installation,
+    logins,
+    owned,
+    prepared,
+    run_script,
+)
 
 
 @pytest.fixture
@@ -46,40 +42,8 @@ def folder(tmp_path: Path) -> Path:
 def two(server: Server, database: Callable[[], Database]) -> Iterator[list[Database]]:
     """Two databases of one server, whose tables belong to an ordinary role; all roles are gone afterwards."""
     both = [database(), database()]
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        superuser.execute('CREATE ROLE "Owner of CRM"')
-    for each in both:
-        with psycopg.connect(each.uri, autocommit=True) as superuser:
-            superuser.execute(MADE)
-    yield both
-    roles = ["Owner of CRM", *LOGINS, LOG_READER, *(f"concord_owner_of_{each.name}" for each in both)]
-    for each in both:
-        with psycopg.connect(each.uri, autocommit=True) as superuser:
-            present = sql.SQL("SELECT rolname FROM pg_roles WHERE rolname = ANY({})").format(roles)
-            made = [sql.Identifier(name) for (name,) in superuser.execute(present)]
-            superuser.execute(sql.SQL("DROP OWNED BY {}").format(sql.SQL(", ").join(made)))
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        superuser.execute(sql.SQL("DROP ROLE {}").format(sql.SQL(", ").join(made)))
-
-
-def prepared(folder: Path, server: Server, databases: list[Database], *, publishes: bool = False) -> None:
-    names = zip(("london", "capetown"), databases, strict=True)
-    london, capetown = (
-        Place.parse(f"{site}={server.host}:{server.port}/{each.name}") for site, each in names
-    )
-    prepare(folder, [replace(london, publishes=publishes), capetown], TABLES, None)
-
-
-def connections(folder: Path) -> dict[str, dict[str, str]]:
-    exported = re.findall(
-        r"^export AIRFLOW_CONN_(\w+)=(.*)$", (folder / "environment").read_text(), re.MULTILINE
-    )
-    return {name: json.loads(*shlex.split(value)) for name, value in exported}
-
-
-def run_script(folder: Path, site: str, database: Database) -> None:
-    with psycopg.connect(database.uri, autocommit=True) as superuser:
-        superuser.execute((folder / f"{site}.sql").read_text().encode())
+    with owned(server, [each.name for each in both]):
+        yield both
 
 
 def test_the_folder_is_for_its_owner_alone_and_its_scripts_hold_no_password(folder: Path) -> None:
@@ -157,6 +121,7 @@ def test_a_place_that_cannot_be_read_is_refused_without_repeating_what_may_be_a_
     [
         (["London=db.one/crm", "capetown=db.two/crm"], ["public.t"], ConfigurationInvalid),
         (["london=db.one/crm", "london=db.two/crm"], ["public.t"], ConfigurationInvalid),
+        (["london=db.one/crm", "capetown=db.one:5432/crm"], ["public.t"], ParametersRefused),
         (["london=db.one/crm", "capetown=db.two/crm"], ["customers"], ConfigurationInvalid),
         (["london=db.one/$concord$", "capetown=db.two/crm"], ["public.t"], ParametersRefused),
     ],
@@ -173,9 +138,9 @@ def test_each_login_gets_in_with_its_password_and_has_no_more_than_its_rights(
     folder: Path, server: Server, two: list[Database]
 ) -> None:
     """Also where both sites are databases of one server; and a script may be run again."""
-    prepared(folder, server, two)
+    prepared(folder, server, [each.name for each in two])
     for site, each in (("london", two[0]), ("capetown", two[1]), ("london", two[0])):
-        run_script(folder, site, each)
+        run_script(folder, site, server, each.name)
     for name, given in connections(folder).items():
         if name != "SPARK_DEFAULT":
             uri = server.uri(given["schema"], given["login"], given["password"])
@@ -183,17 +148,18 @@ def test_each_login_gets_in_with_its_password_and_has_no_more_than_its_rights(
                 assert connection.execute("SELECT current_user").fetchone() == (given["login"],)
     with psycopg.connect(two[0].uri) as superuser:
         attributes = "rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls"
-        made = [*LOGINS, *(role(place.name) for place in two)]
+        made = [name for place in two for name in (*logins(place.name), role(place.name))]
         rights = f"SELECT rolname FROM pg_roles WHERE rolname = ANY (%s) AND ({attributes})"
         assert superuser.execute(rights, [made]).fetchall() == []
         member = "SELECT pg_has_role('{}', 'Owner of CRM', 'MEMBER')"
-        assert [superuser.execute(member.format(each)).fetchone() for each in LOGINS] == [
+        assert [superuser.execute(member.format(each)).fetchone() for each in logins(two[0].name)] == [
             (True,),
             (False,),
             (False,),
         ]
         parameter = "SELECT has_parameter_privilege('{}', 'session_replication_role', 'SET')"
-        assert [superuser.execute(parameter.format(each)).fetchone() for each in (APPLIER, READER)] == [
+        _, reader, applier = logins(two[0].name)
+        assert [superuser.execute(parameter.format(each)).fetchone() for each in (applier, reader)] == [
             (True,),
             (False,),
         ]
@@ -209,28 +175,28 @@ def test_each_login_gets_in_with_its_password_and_has_no_more_than_its_rights(
 def test_a_table_that_is_missing_or_a_superusers_is_refused_and_no_login_is_made(
     folder: Path, server: Server, two: list[Database], first: str, refusal: str
 ) -> None:
-    prepared(folder, server, two)
+    prepared(folder, server, [each.name for each in two])
     with psycopg.connect(two[0].uri, autocommit=True) as superuser:
         superuser.execute(first.encode())
         with pytest.raises(psycopg.errors.RaiseException, match=refusal):
-            run_script(folder, "london", two[0])
+            run_script(folder, "london", server, two[0].name)
         made = "SELECT FROM pg_roles WHERE rolname = ANY (%s)"
-        assert superuser.execute(made, [list(LOGINS)]).fetchall() == []
+        assert superuser.execute(made, [logins(two[0].name)]).fetchall() == []
 
 
 def test_a_script_run_in_another_database_is_refused(
     folder: Path, server: Server, two: list[Database]
 ) -> None:
-    prepared(folder, server, two)
+    prepared(folder, server, [each.name for each in two])
     with pytest.raises(psycopg.errors.RaiseException, match=r"this is database .*, and the script is for"):
-        run_script(folder, "london", two[1])
+        run_script(folder, "london", server, two[1].name)
 
 
 def test_a_function_in_the_schema_public_does_not_stand_in_for_postgresqls_in_a_script(
     folder: Path, server: Server, two: list[Database]
 ) -> None:
     """A superuser runs it, and others may make functions there."""
-    prepared(folder, server, two)
+    prepared(folder, server, [each.name for each in two])
     asked = "pg_has_role('{}', 'pg_database_owner'::regrole::oid, 'MEMBER')"
     with psycopg.connect(two[0].uri, autocommit=True) as superuser:
         superuser.execute(
@@ -239,36 +205,19 @@ def test_a_function_in_the_schema_public_does_not_stand_in_for_postgresqls_in_a_
         )
         with pytest.raises(psycopg.errors.RaiseException, match=f"as {server.superuser}"):
             superuser.execute(f"SELECT {asked.format(server.superuser)}".encode())
-    run_script(folder, "london", two[0])
+    run_script(folder, "london", server, two[0].name)
 
 
 def test_a_replication_runs_with_nothing_but_what_was_prepared(
     folder: Path, server: Server, two: list[Database]
 ) -> None:
-    prepared(folder, server, two, publishes=True)
+    prepared(folder, server, [each.name for each in two], publishes=True)
     for site, each in (("london", two[0]), ("capetown", two[1]), ("london", two[0])):
-        run_script(folder, site, each)
-    given = {name.lower(): each for name, each in connections(folder).items()}
-
-    def login(connection: str) -> Credentials:
-        names = {
-            "host": "host",
-            "port": "port",
-            "schema": "database",
-            "login": "user",
-            "password": "password",
-        }
-        return Credentials.model_validate({ours: given[connection][theirs] for theirs, ours in names.items()})
-
-    def access(site: str) -> SiteAccess:
-        return SiteAccess(name=site, reader=login(f"{site}_reader"), applier=login(f"{site}_applier"))
-
+        run_script(folder, site, server, each.name)
     replication = load(folder / "concord.yaml").replication("london_to_capetown")
-    both = {"reader": READER, "applier": APPLIER, "tables": (), "replications": (replication,)}
-    logs = {"london": LOG_READER, "capetown": ""}
     sites = [
-        provisioning.Installation(site=site, installer=login(site), log_reader=reads, **both)
-        for site, reads in logs.items()
+        installation(folder, "london", "london_log_reader", replications=(replication,)),
+        installation(folder, "capetown", replications=(replication,)),
     ]
     provisioning.provision(sites)
     assert provisioning.check(sites) == []
@@ -276,9 +225,9 @@ def test_a_replication_runs_with_nothing_but_what_was_prepared(
         replication=replication,
         transmission=uuid4().hex,
         epoch=next_epoch(),
-        source=access("london"),
-        target=access("capetown"),
-        log_reader=login("london_log_reader"),
+        source=access(folder, "london"),
+        target=access(folder, "capetown"),
+        log_reader=credentials(folder, "london_log_reader"),
     )
     with psycopg.connect(two[0].uri, autocommit=True) as users:
         try:

@@ -16,10 +16,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from concord.configuration.configuration import load
-from concord.databases.contract.logins import APPLIER, INSTALLER, LOG_READER, LOGINS, READER, Wanted
+from concord.databases.contract.logins import APPLIER, INSTALLER, LOG_READER, LOGINS, READER, Wanted, name_of
 from concord.databases.registry import dialect
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
+from concord.messages.inert import inert
 from concord.terminal.shown import say
 from concord.values.identifier import TableName, parse_table_name
 
@@ -80,27 +81,21 @@ def prepare(folder: Path, places: Sequence[Place], tables: Sequence[str], certif
         raise ParametersRefused(
             f"{folder} holds {', '.join(there)} already; name another folder, or remove it"
         )
+    if len({(place.host, place.port, place.database) for place in places}) < len(places):
+        names = " and ".join(place.site for place in places)
+        raise ParametersRefused(f"{names} are the same database; give each site its own")
     configuration = _configuration(places, tables)
     _check(configuration)
-    passwords = {
-        (place.host, place.port, login): secrets.token_urlsafe(24)
-        for place in places
-        for login in place.logins
-    }
+    passwords = {place.site: {login: secrets.token_urlsafe(24) for login in place.logins} for place in places}
     named = [parse_table_name(table) for table in tables]
     texts = {
         CONFIGURATION: configuration,
-        **{f"{place.site}.sql": _script(place, named, passwords) for place in places},
+        **{f"{place.site}.sql": _script(place, named, passwords[place.site]) for place in places},
         **_for_airflow(folder.absolute(), _connections(places, passwords, certificate)),
     }
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, text in texts.items():
         _write(folder / name, text)
-
-
-Passwords = Mapping[
-    tuple[str, int, str], str
-]  # by server and login: two sites may be databases of one server
 
 
 def _names(places: Sequence[Place]) -> list[str]:
@@ -148,11 +143,11 @@ def _check(configuration: str) -> None:
         load(file)
 
 
-def _script(place: Place, tables: Sequence[TableName], passwords: Passwords) -> str:
-    ours = {login: passwords[place.host, place.port, login] for login in place.logins}
+def _script(place: Place, tables: Sequence[TableName], passwords: Mapping[str, str]) -> str:
     many = "Four" if place.publishes else "Three"
-    head = f"-- {many} logins for site {place.site}: a superuser of its database {place.database} runs this once.\n"
-    return head + dialect(_DIALECT).logins(Wanted(place.database, tables, ours))
+    where = f"site {place.site}: a superuser of its database {inert(place.database)}"
+    head = f"-- {many} logins for {where} runs this once.\n"
+    return head + dialect(_DIALECT).logins(Wanted(place.database, tables, passwords))
 
 
 def _for_airflow(folder: Path, connections: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
@@ -198,15 +193,13 @@ def _make_airflow(folder: Path) -> None:
 
 
 def _connections(
-    places: Sequence[Place], passwords: Passwords, certificate: str | None
+    places: Sequence[Place], passwords: Mapping[str, Mapping[str, str]], certificate: str | None
 ) -> dict[str, dict[str, object]]:
     """By their ids: one of each login at each site, and Spark's."""
     sites = {
-        f"{place.site}{_SUFFIXES[login]}": _connection(
-            place, login, passwords[place.host, place.port, login], certificate
-        )
+        f"{place.site}{_SUFFIXES[login]}": _connection(place, login, password, certificate)
         for place in places
-        for login in place.logins
+        for login, password in passwords[place.site].items()
     }
     return {**sites, "spark_default": {"conn_type": "spark", "host": "local[2]"}}
 
@@ -214,7 +207,8 @@ def _connections(
 def _connection(place: Place, login: str, password: str, certificate: str | None) -> dict[str, object]:
     extra = {"dialect": _DIALECT, **({} if certificate is None else {"sslrootcert": certificate})}
     where = {"host": place.host, "port": place.port, "schema": place.database}
-    return {"conn_type": "postgres", **where, "login": login, "password": password, "extra": extra}
+    name = name_of(login, place.database)
+    return {"conn_type": "postgres", **where, "login": name, "password": password, "extra": extra}
 
 
 def _exported(name: str, value: str) -> str:

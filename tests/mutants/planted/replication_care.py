@@ -7,6 +7,7 @@ ADDED = "tests/transactional/hooks/test_rights_of_added_rows.py"
 IDENTITIES = "tests/transactional/publications/test_identities.py"
 KEYS = "tests/transactional/publications/test_keys.py"
 PREPARED = "tests/terminal/test_prepare.py"
+LOGINS = "tests/terminal/test_prepared_logins.py"
 SITES = "tests/transactional/differing/test_restored_sites.py"
 TERMINAL = "tests/orchestration/dags/test_replicate.py"
 
@@ -115,5 +116,33 @@ REPLICATION_CARE = (
         'log_reader = f", log_reader: {site}_log_reader" if place.publishes else ""',
         'log_reader = ""',
         f"{PREPARED} -k own_section",
+    ),
+    Mutant(
+        "databases of one server share their logins",
+        "concord.databases.contract.logins:name_of",
+        'return shortened(f"{login}_of_{database}")',
+        "return login",
+        f"{LOGINS} -k distinct",
+    ),
+    Mutant(
+        "long names of logins are cut by PostgreSQL",
+        "concord.databases.contract.logins:name_of",
+        'return shortened(f"{login}_of_{database}")',
+        'return f"{login}_of_{database}"',
+        f"{LOGINS} -k distinct",
+    ),
+    Mutant(
+        "a second folder's script takes over the first one's logins",
+        "concord.databases.postgresql.provision.logins:_leaves_another_folder",
+        "JOIN pg_authid ON rolname = login AND rolpassword <> verifier;",
+        "JOIN pg_authid ON false;",
+        f"{LOGINS} -k second_folder",
+    ),
+    Mutant(
+        "a script admits a second installer to a role that serves another folder",
+        "concord.databases.postgresql.provision.logins:_leaves_another_folder",
+        "SELECT * INTO others, remedy FROM",
+        "SELECT NULL, NULL INTO others, remedy FROM",
+        f"{LOGINS} -k earlier_concord",
     ),
 )

@@ -226,6 +226,14 @@ def _nobody_elses(name: str, installer: str) -> str:
     return _unless(f"NOT EXISTS (SELECT 1 {members})", f"RAISE EXCEPTION USING MESSAGE = {said}")
 
 
+def other_members(name: str, installer: str) -> str:
+    """Query: who may act as the role but the installer and superusers, and the statements that take it back; or NULL
+    twice."""
+    members = _MEMBERS.format(name=literal(name), installer=literal(installer))
+    return f"""
+SELECT string_agg(DISTINCT quote_ident(w.rolname), ', '), string_agg(DISTINCT {_REVOCATION} || ';', ' '){members}"""
+
+
 def _unless(condition: str, statement: str) -> str:
     block = f"BEGIN IF NOT ({condition}) THEN {statement}; END IF; END"
     return f"DO {literal(block)}"
