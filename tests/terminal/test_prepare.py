@@ -15,6 +15,7 @@ from concord.databases.postgresql.sites.owner import role
 from concord.databases.registry import dialect
 from concord.jobs.replication import ReplicationJob
 from concord.messages.errors import ConfigurationInvalid, ParametersRefused
+from concord.tables.identity import Identity
 from concord.terminal.prepare import Place, next_steps, prepare
 from concord.transactional.replicate import replicate
 from embedded.postgres import Server
@@ -73,6 +74,8 @@ def test_what_it_writes_is_a_valid_configuration_and_the_next_steps_name_it(fold
     assert pair.sites == ("london", "capetown")
     tables = load(folder / "concord.yaml").tables("london_capetown")
     assert [str(table.name) for table in tables] == ["public.customers", "ops.Odd Table"]
+    for table in tables:
+        assert table.identity == Identity(slots=10, slot={"london": 1, "capetown": 2})
     steps = list(next_steps(folder, places))
     assert steps[1] == f"psql -h ::1 -p 5433 -U postgres -d crm -f {folder}/capetown.sql"
     assert "python -m concord initialize london_capetown" in steps
@@ -86,6 +89,7 @@ def test_a_replication_has_its_own_section_and_a_login_that_reads_the_publishers
     replication = made.replication("london_to_capetown")
     assert (replication.publisher, replication.subscriber) == ("london", "capetown")
     assert [each.name for each in replication.tables] == ["public.customers", "ops.Odd Table"]
+    assert [each.identity for each in replication.tables] == [None, None], "the publisher alone inserts"
     assert (made.synchronizations, made.sites["london"].log_reader) == ({}, "london_log_reader")
     assert [name for name in connections(folder) if "LOG" in name] == ["LONDON_LOG_READER"]
     assert " LOGIN REPLICATION " not in (folder / "capetown.sql").read_text()

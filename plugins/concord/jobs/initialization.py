@@ -66,6 +66,7 @@ class TableInitialization(BaseModel):
     written: Mapping[str, int] = Field(default_factory=dict)  #: site → rows written there
     conflicts: int = 0
     errors: tuple[RowError, ...] = ()
+    notices: tuple[str, ...] = ()  #: numbers that both sites will hand out from here on
 
 
 class InitializationReport(BaseModel):

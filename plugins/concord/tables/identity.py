@@ -8,6 +8,9 @@ from math import gcd
 
 from pydantic import BaseModel, ConfigDict
 
+#: Sites that a suggested `identity` leaves room for.
+SLOTS = 10
+
 #: The greatest number that a sequence can hold.
 GREATEST = 2**63 - 1
 

@@ -96,6 +96,7 @@ def _initialize(asked: argparse.Namespace, configuration: Configuration) -> int:
         Columns(columns, prose=("written",)),
         rows,
     )
+    _notify([notice for each in report.tables for notice in each.notices])
     return 0
 
 

@@ -21,6 +21,7 @@ from concord.databases.registry import dialect
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
 from concord.messages.inert import inert
+from concord.tables.identity import SLOTS
 from concord.terminal.shown import say
 from concord.values.identifier import TableName, parse_table_name
 
@@ -117,12 +118,21 @@ def _configuration(places: Sequence[Place], tables: Sequence[str]) -> str:
 sites:
 {sites}replication_sets:
   shared:
-    tables:
+{"" if places[0].publishes else _identity(places)}    tables:
 {listed}{kind}:
   {_name(places)}:
     replication_set: shared
 {ends}    schedule: "*/5 * * * *"
 """
+
+
+def _identity(places: Sequence[Place]) -> str:
+    """Users of all these sites insert rows."""
+    slot = ", ".join(f"{place.site}: {number}" for number, place in enumerate(places, start=1))
+    return (
+        "    # Every site's sequences hand out numbers of its own: docs/identity-ranges.md\n"
+        f"    identity: {{slots: {SLOTS}, slot: {{{slot}}}}}\n"
+    )
 
 
 def _site(place: Place) -> str:

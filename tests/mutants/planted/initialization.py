@@ -6,6 +6,8 @@ site has no such row.
 
 from tests.mutants.mutant import Mutant
 
+NUMBERS = "tests/link/initialization/test_numbers_after_a_load.py"
+
 INITIALIZATION = (
     Mutant(
         "an incomplete pair discards the tables that wait",
@@ -203,5 +205,61 @@ INITIALIZATION = (
         "theirs = elsewhere.get(parent.name) if parent else None",
         "theirs = elsewhere.get(parent.name) if parent and parent.name in loaded else None",
         "tests/link/initialization/test_publisher_wins.py -k child",
+    ),
+    Mutant(
+        "a load leaves its tables' sequences where they were",
+        "concord.databases.postgresql.write.identity_ranges:pass_rows",
+        "_move(connection, sequence, _furthest(connection, sequence))",
+        "_furthest(connection, sequence)",
+        f"{NUMBERS} -k whatever_gives_the_numbers",
+    ),
+    Mutant(
+        "a row with the last number uses a sequence up",
+        "concord.databases.postgresql.write.identity_ranges:_furthest",
+        "sequence.largest - sequence.increment",
+        "sequence.largest",
+        f"{NUMBERS} -k with_the_last_number",
+    ),
+    Mutant(
+        "a row with the last number of its column uses a wider sequence up",
+        "concord.databases.postgresql.write.identity_ranges:_furthest",
+        "sequence.smallest - sequence.increment",
+        "sequence.minimum - sequence.increment",
+        "tests/databases/postgresql/write/test_passed_numbers.py",
+    ),
+    Mutant(
+        "a sequence that its column owns is not moved where no default names it",
+        "concord.databases.postgresql.facts.catalogue_queries:FED",
+        "('i', 'a')",
+        "('i')",
+        f"{NUMBERS} -k whatever_gives_the_numbers",
+    ),
+    Mutant(
+        "the applier may not find a sequence of another schema",
+        "concord.databases.postgresql.facts.sequences:rights_to_move",
+        'yield Grant(login, ("USAGE",), Kind.SCHEMA, (name.schema_name,))',
+        "pass",
+        f"{NUMBERS} -k may_not_move",
+    ),
+    Mutant(
+        "a sequence shared by tables goes past the rows of the last one alone",
+        "concord.databases.postgresql.write.identity_ranges:_furthest",
+        "(max if upwards else min)(found, default=None)",
+        "found[-1] if found else None",
+        f"{NUMBERS} -k several_tables",
+    ),
+    Mutant(
+        "a merge moves the target's sequences alone",
+        "concord.databases.postgresql.initialize.pair_of_ends:PairOfEnds._pass_numbers",
+        "self._ends if wanted else ()",
+        "self._ends[1:] if wanted else ()",
+        f"{NUMBERS} -k merge",
+    ),
+    Mutant(
+        "a first copy without `identity` leaves the subscriber's sequences where they were",
+        "concord.databases.postgresql.replication.first_copy:pass_numbers",
+        "if replication.both_ways:",
+        "if False:",
+        "tests/transactional/owned/test_numbers.py -k without_identity_too",
     ),
 )

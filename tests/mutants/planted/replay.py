@@ -27,13 +27,6 @@ REPLAY = (
         "tests/transactional/differing/test_altered_rows.py -k by_set",
     ),
     Mutant(
-        "a first copy leaves the subscriber's sequence behind its own numbers",
-        "concord.databases.postgresql.replication.first_copy:fill",
-        "if each.share is not None:",
-        "if False:",
-        "tests/transactional/owned/test_numbers.py -k first_copy",
-    ),
-    Mutant(
         "numbers of a replication are not shared out",
         "concord.databases.postgresql.replication.provision:Replications.numbered",
         "if each.both_ways",

@@ -20,7 +20,7 @@ from concord.orchestration.surroundings.airflow_errors import in_airflow_terms
 from concord.orchestration.surroundings.repository_connection import repository
 from concord.orchestration.tasks import parameters
 from concord.orchestration.tasks.jobs import installers, link_job, refuse_unknown_tables, synchronization_name
-from concord.orchestration.tasks.outcome_log import log_table
+from concord.orchestration.tasks.outcome_log import log_notices, log_table
 from concord.orchestration.tasks.reinitialization import requested
 from concord.orchestration.tasks.spark_application import SparkApplication
 
@@ -92,6 +92,7 @@ def _log(report: InitializationReport) -> None:
     ]
     columns = ["table", "how", "rows", *(f"written at {site}" for site in sites), "conflicts"]
     log_table(f"{report.synchronization}: both links start here", columns, rows)
+    log_notices(notice for each in report.tables for notice in each.notices)
 
 
 def initialize(configuration: Configuration, synchronization: str, owner: str) -> dict[str, int]:

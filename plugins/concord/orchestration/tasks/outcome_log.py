@@ -36,6 +36,12 @@ def log_outcome(title: str, tables: Iterable[TableReport], conflicts: Conflicts 
             logger.warning("%s was left out: %s", table.table, table.stopped)
 
 
+def log_notices(notices: Iterable[str]) -> None:
+    """For a person; nothing failed."""
+    for notice in notices:
+        logger.warning("%s", notice)
+
+
 def log_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Columns as wide as their longest cell: texts to the left, numbers to the right."""
     lines = [list(columns), *([_cell(value) for value in row] for row in rows)]

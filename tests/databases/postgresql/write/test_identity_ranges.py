@@ -207,11 +207,33 @@ def test_without_identity_no_sequence_is_touched_and_numbers_that_clash_are_name
     provision(sites, None)
     assert [site.rows(STATE) for site in sites] == before
     assert notices(sites, None) == [
-        "public.booking.id: the sequences of london and capetown will both hand out 5, and one of the two rows will"
-        " lose; set `identity` for the table"
+        "public.booking.id: the sequences of london and capetown will hand out the same numbers (next: london 5,"
+        " capetown 1). An insert fails where a row with its number has arrived (duplicate key). If both sites use a"
+        " number before either row has arrived, that is a conflict. Set `identity: {slots: 10, slot: {london: 1,"
+        " capetown: 2}}` for the table, and run `provision`"
     ]
     sites[0].run("ALTER SEQUENCE booking_id_seq INCREMENT BY 2 RESTART 11")
     sites[1].run("ALTER SEQUENCE booking_id_seq INCREMENT BY 2 RESTART 12")
+    assert notices(sites, None) == []
+
+
+def test_numbers_that_three_sites_will_hand_out_are_one_notice(new_site: Callable[..., Site]) -> None:
+    sites = [new_site(name, TABLES[0]) for name in ("london", "capetown", "newyork")]
+    (line,) = notices(sites, None)
+    assert "the sequences of london, capetown and newyork will hand out the same numbers" in line
+    assert "`identity: {slots: 10, slot: {london: 1, capetown: 2, newyork: 3}}`" in line
+
+
+def test_numbers_that_two_sites_will_hand_out_downwards_are_named(new_site: Callable[..., Site]) -> None:
+    ddl = (
+        "CREATE SEQUENCE s INCREMENT -1",
+        "CREATE TABLE t (id int PRIMARY KEY DEFAULT nextval('s'))",
+    )
+    sites = [new_site("london", *ddl), new_site("capetown", *ddl)]
+    sites[0].run("SELECT nextval('s')")
+    (line,) = notices(sites, None)
+    assert "(next: london -2, capetown -1)" in line
+    sites[1].run("ALTER SEQUENCE s INCREMENT 1 MINVALUE -1 MAXVALUE 10 RESTART 1")
     assert notices(sites, None) == []
 
 

@@ -12,7 +12,6 @@ from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.log.published import Kind, Published
 from concord.jobs.kept_history import KeptHistory
-from concord.tables.identity import Share
 from concord.tables.row_mapping import Mapper
 
 ENTRIES = "pg_temp.concord_entry"
@@ -32,7 +31,6 @@ class ReplicatedTable:
     history: KeptHistory | None = None  #: every version is kept; None: the newest alone
     has_decided: bool = False  #: operations on some of its keys are passed over
     mapping: TableMapping | None = None  #: where the sites keep it differently, in more than names
-    share: Share | None = None  #: the numbers that this site hands out; None: any
 
     @property
     def staged(self) -> str:

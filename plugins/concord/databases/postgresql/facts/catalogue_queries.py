@@ -155,19 +155,25 @@ SELECT k.conname AS name, k.conrelid::bigint AS child_oid, k.confrelid::bigint A
  ORDER BY k.conname"""
 
 
-#: The sequences of identity columns, and those that a default calls.
-_SEQUENCES = """
-SELECT f.table_oid::bigint AS table_oid, n.nspname AS schema_name, c.relname AS name
-  FROM (SELECT refobjid AS table_oid, objid AS oid FROM pg_depend
-         WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'i'
-           AND refobjid = ANY ({oids})
-        UNION
-        SELECT a.adrelid, d.refobjid FROM pg_attrdef a
-          JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid
-                          AND d.refclassid = 'pg_class'::regclass
-         WHERE a.adrelid = ANY ({oids})) f
-  JOIN pg_class c ON c.oid = f.oid AND c.relkind = 'S' JOIN pg_namespace n ON n.oid = c.relnamespace
- ORDER BY 2, 3"""
+#: Columns and the sequences that feed them: of an identity column, owned by the column (as of a serial one), and called
+#: by a default of the column or of its domain.
+FED = """
+SELECT d.refobjid AS table_oid, d.refobjsubid AS attnum, d.objid AS sequence FROM pg_depend d
+ WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid > 0
+   AND d.deptype IN ('i', 'a')
+UNION
+SELECT a.adrelid, a.adnum, d.refobjid FROM pg_attrdef a
+  JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = a.oid AND d.refclassid = 'pg_class'::regclass
+UNION
+SELECT a.attrelid, a.attnum, d.refobjid FROM pg_attribute a
+  JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = a.atttypid AND d.refclassid = 'pg_class'::regclass
+ WHERE NOT a.atthasdef"""
+
+_SEQUENCES = f"""
+SELECT DISTINCT f.table_oid::bigint AS table_oid, n.nspname AS schema_name, c.relname AS name
+  FROM ({FED}) f
+  JOIN pg_class c ON c.oid = f.sequence AND c.relkind = 'S' JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE f.table_oid = ANY ({{oids}}) ORDER BY 2, 3"""
 
 
 def queries(names: Sequence[TableName], *, sequences: bool) -> list[str]:

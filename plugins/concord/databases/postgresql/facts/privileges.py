@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from psycopg.rows import dict_row
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.connection import Connection, answers
+from concord.messages.errors import PrivilegeMissing
 
 
 class Kind(StrEnum):
@@ -73,6 +74,14 @@ class Grant:
 def missing(connection: Connection, grants: Sequence[Grant]) -> dict[Grant, Grant]:
     """By each grant of which something is missing, that; in one round trip. Anybody may ask it of everybody."""
     return of(grants, answers(connection, query(grants), row_factory=dict_row)[0])
+
+
+def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
+    """Raises PrivilegeMissing, each grant a line."""
+    if lacked:
+        lines = "\n".join(f"{site}: {each.lacked}" for each in lacked)
+        either = "" if any(each.absent for each in lacked) else ", or these statements"
+        raise PrivilegeMissing(f"{lines}\nRun `provision`{either}; nothing was written")
 
 
 #: Does a role `r` hold the privilege of a right `w`? NULL where the object does not exist. A table or sequence is `c`,

@@ -232,13 +232,6 @@ class Initialization(PairOfEnds):
         """The load of a table that goes straight; `with` ends what is still under way."""
         return Load(table, progress, meter)
 
-    def _put_back_indexes(self) -> None:
-        """The indexes that a killed load had to leave dropped."""
-        for end in self._ends:
-            site = end.access.name
-            tables = [self._shape(name, site).table.name for name in self.shapes]
-            late_indexes.put_back_left(end.connection, self.job.installers.get(site), site, tables)
-
     def clean_up(self) -> None:
         """The rest of staging at both sites."""
         for _, writer in (self.forward, self.reverse):
@@ -262,6 +255,7 @@ class Initialization(PairOfEnds):
         if errors:
             self._keep_errors(done, errors)
             raise ConstraintViolated(refused_rows(errors))
+        notices = self._pass_numbers([each.table for each in done if each.how is not How.EQUAL])
         progress("start")
         for each in done:
             if each.how is How.EQUAL:
@@ -273,7 +267,7 @@ class Initialization(PairOfEnds):
         for end in self._ends:
             with end.control() as connection, self._fenced(connection, end.access.name):
                 initialization_state.forget(connection, self.synchronization, names)
-        return [initialization_state.summary(each) for each in done]
+        return [initialization_state.summary(each, notices.get(each.table, ())) for each in done]
 
     def _violations(self, done: Sequence[Progressed]) -> list[RowError]:
         loaded = [each.table for each in done if each.how is not How.EQUAL]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Self, TypeVar
 
 from concord.databases.contract.initialization import Progressed
 from concord.databases.postgresql.facts.about_table import about
-from concord.databases.postgresql.facts.connection import Connection, Transaction, one
+from concord.databases.postgresql.facts.connection import Connection, Transaction, in_transaction, one
+from concord.databases.postgresql.initialize import late_indexes
 from concord.databases.postgresql.initialize import progress as initialization_state
 from concord.databases.postgresql.initialize.common_history import Proof
 from concord.databases.postgresql.initialize.told_versions import ToldVersions
 from concord.databases.postgresql.rows import link_state
 from concord.databases.postgresql.rows.acquire import POSITION_QUERY, beat
 from concord.databases.postgresql.rows.shape import Shape
-from concord.databases.postgresql.sites import preflight
+from concord.databases.postgresql.sites import identities, preflight
 from concord.databases.postgresql.sites.ends import Source, Target
+from concord.databases.postgresql.sites.identities import SiteSequences
+from concord.databases.postgresql.write import identity_ranges
 from concord.jobs.initialization import InitializationJob
 from concord.messages.errors import StructureChanged
 from concord.tables.replication_set import ReplicatedTable
@@ -103,6 +106,25 @@ class PairOfEnds:
 
     def _shape(self, table: str, site: str) -> Shape:
         return self.shapes[table][0 if self.source.access.name == site else 1]
+
+    def _pass_numbers(self, loaded: Collection[str]) -> dict[str, list[str]]:
+        """At both sites, the sequences of these tables go on after the numbers of their rows. Returns notices."""
+        numbers: list[SiteSequences] = []
+        wanted = [each for each in self.job.link.tables if each.name in loaded]
+        for end in self._ends if wanted else ():
+            site = end.access.name
+            with end.control() as connection, in_transaction(connection):
+                tables = [self._shape(each.name, site).table.name for each in wanted]
+                identity_ranges.pass_rows(connection, site, tables)
+                numbers.append(identities.read(connection, site, wanted, tables))
+        return identities.clashes(numbers)
+
+    def _put_back_indexes(self) -> None:
+        """The indexes that a killed load had to leave dropped."""
+        for end in self._ends:
+            site = end.access.name
+            tables = [self._shape(name, site).table.name for name in self.shapes]
+            late_indexes.put_back_left(end.connection, self.job.installers.get(site), site, tables)
 
     def _position(self, end: End) -> str:
         """A snapshot, and then a durable write that keeps its transaction ids used (F67)."""

@@ -182,7 +182,7 @@ def anew(state: Progressed) -> Progressed:
     return replace(state, phase="begun", bound=None, looked_at=0, written=None, conflicts=0, errors=())
 
 
-def summary(state: Progressed) -> TableInitialization:
+def summary(state: Progressed, notices: Sequence[str]) -> TableInitialization:
     """The outcome of a table."""
     return TableInitialization(
         table=state.table,
@@ -191,4 +191,5 @@ def summary(state: Progressed) -> TableInitialization:
         written=state.written or {},
         conflicts=state.conflicts,
         errors=state.errors,
+        notices=tuple(notices),
     )

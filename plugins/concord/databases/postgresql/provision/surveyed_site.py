@@ -20,16 +20,16 @@ from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.ledger import retention
-from concord.databases.postgresql.provision import admission, identities, script, site_log, site_statements
+from concord.databases.postgresql.provision import admission, script, site_log, site_statements
 from concord.databases.postgresql.provision.admission import Admission
-from concord.databases.postgresql.provision.identities import SiteSequences
 from concord.databases.postgresql.provision.site_log import SiteLog
 from concord.databases.postgresql.replication import provision as replay_provision
 from concord.databases.postgresql.replication.needed_grants import needed_grants
 from concord.databases.postgresql.replication.provision import Replications
-from concord.databases.postgresql.sites import grants, log_problems, own_rows, owner
+from concord.databases.postgresql.sites import grants, identities, log_problems, own_rows, owner
 from concord.databases.postgresql.sites import state as site_state
 from concord.databases.postgresql.sites.grants import Logins
+from concord.databases.postgresql.sites.identities import SiteSequences
 from concord.databases.postgresql.sites.own_rows import OwnRows
 from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshots import provision as snapshot_provision

@@ -23,7 +23,7 @@ from concord.databases.postgresql.replay.known_columns import columns_before, kn
 from concord.databases.postgresql.replay.level import Level
 from concord.databases.postgresql.replication.tables import followed
 from concord.databases.postgresql.write import identity_ranges, untranslatable
-from concord.jobs.replication import ReplicationJob
+from concord.jobs.replication import ReplicationDefinition, ReplicationJob
 from concord.messages.errors import LinkFailed, SitesDiffer
 from concord.tables.row_mapping import Mapper
 
@@ -65,11 +65,16 @@ def fill(
                 _empty(connection, each, level.site, replace=replace or each.kind is Kind.VERSIONS)
                 found = _copied(connection, each.table.sql, each, copies[each.name](), form)
                 filled[each.name] = {"inserted": found}
-                if each.share is not None:
-                    identity_ranges.pass_rows(connection, each.table.name, each.share)
             elif each.name in copies:
                 _report(connection, each, copies[each.name](), form)
     return Filled({each.name: filled[each.name] for each in layout.of(Kind.ROWS)}, number(own))
+
+
+def pass_numbers(connection: Connection, layout: Layout, replication: ReplicationDefinition) -> None:
+    """Where users of the subscriber insert rows as well, its sequences go on after those that were copied."""
+    if replication.both_ways:
+        tables = [each.table.name for each in layout.of(Kind.ROWS)]
+        identity_ranges.pass_rows(connection, replication.subscriber, tables)
 
 
 def _begun(connection: Connection, layout: Layout, level: Level, at: int) -> Layout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from concord.databases.postgresql.facts import sequences
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.replication.provision import Replications
@@ -32,12 +33,13 @@ def _grants(of: Replications, logins: Logins, log_reader: str) -> Iterator[Grant
 
 
 def _replayed(
-    replication: ReplicationDefinition, wanted: ReplicatedTable, table: Table, site: str, logins: Logins
+    each: ReplicationDefinition, wanted: ReplicatedTable, table: Table, site: str, logins: Logins
 ) -> Iterator[Grant]:
-    name, history = wanted.at_site(site), replication.history.get(wanted.name)
+    name, history = wanted.at_site(site), each.history.get(wanted.name)
     if history is None:
         yield from grants.of_snapshot_target(name, table.columns, logins)
     else:
         yield from grants.of_history(name, table.columns, logins, forgets=history.keep is not None)
-    yield from grants.of_numbers(wanted, table, logins.applier)
+    if each.both_ways:
+        yield from sequences.rights_to_move(table.sequences, logins.applier)
     yield from grants.of_hook(wanted.hooks.get(site), logins.applier)

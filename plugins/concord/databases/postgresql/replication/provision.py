@@ -118,13 +118,13 @@ class Replications:
 
     @property
     def altered(self) -> list[TableName]:
-        """The tables whose owners alone may publish them, or give them triggers; and sequences that have a share."""
+        """The tables whose owners alone may publish them, or give them triggers; and sequences that they move."""
         found = [
             name
             for each in self.replications
             for wanted, table in self.existing(each)
             if each.published_by(self.site) or wanted.not_owned is NotOwned.REFUSE
-            for name in (table.name, *(() if wanted.identity is None else table.sequences))
+            for name in (table.name, *(table.sequences if each.both_ways else ()))
         ]
         return list(dict.fromkeys(found))
 

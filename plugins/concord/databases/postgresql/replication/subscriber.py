@@ -145,8 +145,7 @@ class Subscriber(WrittenEnd):
             done = self._replayed()
         else:
             aside.hide()
-            done = self._replayed()
-            done = done.and_then(self._passed_over(aside))
+            done = self._replayed().and_then(self._passed_over(aside))
             done = done.and_then(self._replayed())
         self.let_go()
         return done
@@ -274,7 +273,7 @@ class Subscriber(WrittenEnd):
     ) -> Filled:
         """The tables' content and the level, in one transaction. No user writes the tables meanwhile.
 
-        Raises SitesDiffer where a table has rows that may not be replaced, MappingNotReversible and WriteContended.
+        Raises SitesDiffer where rows may not be replaced, MappingNotReversible, PrivilegeMissing, WriteContended.
         """
         wait = f"SET lock_timeout = '{PATIENCE:.0f}s'"
         local = [each.replace("SET ", "SET LOCAL ", 1) for each in (*SETTINGS, wait)]
@@ -282,6 +281,7 @@ class Subscriber(WrittenEnd):
         with in_transaction(self.connection, *local, "SET LOCAL synchronous_commit = on"):
             how = (self.connection, self._layout, copies, self._level, level)
             filled = first_copy.fill(*how, replace=replace, private=self.is_private)
+            first_copy.pass_numbers(self.connection, self._layout, self.job.replication)
             about_to_commit()
         return filled
 

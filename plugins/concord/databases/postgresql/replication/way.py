@@ -71,7 +71,6 @@ class Way:
             self.names(self.source.before),
             history=self.history,
             mapping=self._mapping if self.changed else None,
-            share=None if self.wanted.identity is None else self.wanted.identity.share(self.subscriber),
         )
 
     @property

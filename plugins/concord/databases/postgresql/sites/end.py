@@ -158,7 +158,7 @@ class End:
 
     def _refuse_missing(self, *needed: Grant) -> None:
         """Raises PrivilegeMissing, naming each grant."""
-        site_state.refuse_missing(self.access.name, privileges.missing(self.connection, needed).values())
+        privileges.refuse_missing(self.access.name, privileges.missing(self.connection, needed).values())
 
     def _check_identity(self, state: site_state.SiteState) -> None:
         """Is this the database that was provisioned? Raises NotProvisioned or IdentityChanged."""

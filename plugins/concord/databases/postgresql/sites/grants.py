@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.facts import sequences
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.privileges import Grant, Kind
 from concord.rules.hook import Hook
@@ -106,13 +107,7 @@ def of_table(
     yield from of_types(table.sent, logins.applier)
     yield from (usage(role, schema) for role in logins.both for schema in sorted(table.compared_in))
     yield from _of_outside_children(table, inside, logins.applier)
-    yield from of_numbers(wanted, table, logins.applier)
-
-
-def of_numbers(wanted: ReplicatedTable, table: Table, applier: str) -> Iterator[Grant]:
-    """The applier may move the sequences of a table whose numbers the sites share."""
-    for sequence in () if wanted.identity is None else table.sequences:
-        yield Grant(applier, ("SELECT", "UPDATE"), Kind.SEQUENCE, _parts(sequence))
+    yield from sequences.rights_to_move(table.sequences, logins.applier)
 
 
 def of_hook(hook: Hook | None, applier: str) -> Iterator[Grant]:

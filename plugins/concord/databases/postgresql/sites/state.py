@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from concord.databases.postgresql.facts import catalogue, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.catalogue_queries import queries
 from concord.databases.postgresql.facts.connection import Connection, answers
-from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.facts.privileges import Grant, refuse_missing
 from concord.databases.postgresql.rows.canonical import structure_of
 from concord.databases.postgresql.sites import grants, owner, registration, site_facts
 from concord.databases.postgresql.sites.grants import Logins
-from concord.messages.errors import NotProvisioned, PrivilegeMissing
+from concord.messages.errors import NotProvisioned
 from concord.tables.manipulation import Manipulation
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.structure import Structure
@@ -134,14 +134,6 @@ SELECT (SELECT to_json(s) FROM ({site_facts.PROVISIONED}) s) AS site,
     concerned = needed_grants(state, logins, provisioned)
     found = privileges.of(needed, seen["lacked"])
     return replace(state, lacked=tuple(found[grant] for grant in concerned if grant in found))
-
-
-def refuse_missing(site: str, lacked: Collection[Grant]) -> None:
-    """Raises PrivilegeMissing, each grant a line."""
-    if lacked:
-        lines = "\n".join(f"{site}: {each.lacked}" for each in lacked)
-        either = "" if any(each.absent for each in lacked) else ", or these statements"
-        raise PrivilegeMissing(f"{lines}\nRun `provision`{either}; nothing was written")
 
 
 def refuse_unfit(state: SiteState) -> None:

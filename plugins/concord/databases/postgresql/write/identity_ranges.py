@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Several
 
 from concord.databases.contract.quoting import literal, qualified, quote
+from concord.databases.postgresql.facts import sequences
 from concord.databases.postgresql.facts.connection import Connection, one, run
+from concord.databases.postgresql.facts.privileges import missing, refuse_missing
 from concord.databases.postgresql.facts.sequences import Fed, Sequence, read
 from concord.databases.postgresql.write.judged import Judged
-from concord.tables.identity import GREATEST, Share
+from concord.tables.identity import GREATEST, SLOTS, Share
 from concord.tables.replication_set import ReplicatedTable, TableName
 
 #: Below this part of its numbers left, a sequence is named.
@@ -141,17 +143,24 @@ def notices(site: str, sequence: Sequence, share: Share | None) -> Iterator[str]
         yield f"{where} caches {sequence.cache} numbers: sessions from before a change of its share use theirs up"
 
 
-def overlaps(column: str, sequences: Several[tuple[str, Sequence]]) -> Iterator[str]:
-    """Sites whose sequences will hand out one number: the next insert at both may be the same row's key."""
-    for index, (site, mine) in enumerate(sequences):
-        for other, theirs in sequences[index + 1 :]:
-            if mine.increment < 0 or theirs.increment < 0:
-                continue
-            if (number := mine.rest.first_common(theirs.rest)) is not None:
-                yield (
-                    f"{column}: the sequences of {site} and {other} will both hand out {number}, and one of the two"
-                    " rows will lose; set `identity` for the table"
-                )
+def overlaps(column: str, fed_by: Several[tuple[str, Sequence]]) -> Iterator[str]:
+    """A notice where the sequences of two sites will hand out one number: both may use it for a new row."""
+    if not any(
+        mine.rest.first_common(theirs.rest) is not None
+        for index, (_, mine) in enumerate(fed_by)
+        for _, theirs in fed_by[index + 1 :]
+    ):
+        return
+    names = [site for site, _ in fed_by]
+    following = ", ".join(f"{site} {sequence.next}" for site, sequence in fed_by)
+    slot = ", ".join(f"{site}: {place}" for place, site in enumerate(names, start=1))
+    identity = f"identity: {{slots: {max(SLOTS, len(names))}, slot: {{{slot}}}}}"
+    yield (
+        f"{column}: the sequences of {', '.join(names[:-1])} and {names[-1]} will hand out the same numbers"
+        f" (next: {following}). An insert fails where a row with its number has arrived (duplicate key). If both sites"
+        f" use a number before either row has arrived, that is a conflict. Set `{identity}` for the table, and run"
+        " `provision`"
+    )
 
 
 def advance(connection: Connection, judged: Judged, wanted: ReplicatedTable, site: str) -> None:
@@ -167,16 +176,43 @@ def advance(connection: Connection, judged: Judged, wanted: ReplicatedTable, sit
                 _pass(connection, judged, sequence, each, share)
 
 
-def pass_rows(connection: Connection, table: TableName, share: Share) -> None:
-    """The same where all rows of a table were copied from elsewhere. The applier's rights suffice."""
-    relation = qualified(table.schema_name, table.name)
-    for sequence in read(connection, [table]):
-        for each in sequence.fed:
-            if each.table == table and each.is_integer and sequence.increment == share.step:
-                column = f"t.{quote(each.column)}"
-                own = f"{_owned(column, share)} AND {column} BETWEEN {sequence.next} AND {sequence.maximum}"
-                newest = one(connection, f"SELECT max({column}) FROM {relation} t WHERE {own}")[0]
-                _move(connection, sequence, share, newest)
+def pass_rows(connection: Connection, site: str, tables: Several[TableName]) -> None:
+    """Every sequence of these tables, filled from elsewhere, goes on after the numbers that their rows have.
+
+    Only numbers that the sequence is going to hand out count. The very last one that the columns hold does not:
+    a special row may have it, and must not use the sequence up. A sequence never goes back.
+
+    Raises PrivilegeMissing.
+    """
+    _check_rights(connection, site, tables)
+    for sequence in read(connection, tables):
+        _move(connection, sequence, _furthest(connection, sequence))
+
+
+def _check_rights(connection: Connection, site: str, tables: Several[TableName]) -> None:
+    (login,) = one(connection, "SELECT current_user::text")
+    needed = list(sequences.rights_to_move(sequences.names(connection, tables), login))
+    refuse_missing(site, missing(connection, needed).values())
+
+
+def _furthest(connection: Connection, sequence: Sequence) -> int | None:
+    """The furthest number on the sequence's way that a row has, in any of its columns, but not the last number."""
+    upwards = sequence.increment > 0
+    if upwards:
+        aggregate, between = "max", (sequence.next, sequence.largest - sequence.increment)
+    else:
+        aggregate, between = "min", (sequence.smallest - sequence.increment, sequence.next)
+    found: list[int] = []
+    for each in sequence.fed:
+        if not each.is_number or between[0] > between[1]:
+            continue
+        column, relation = f"t.{quote(each.column)}", qualified(each.table.schema_name, each.table.name)
+        own = f"{column} BETWEEN {between[0]} AND {between[1]}"
+        if abs(sequence.increment) > 1 or not each.is_integer:
+            own += f" AND ({column}::numeric - {sequence.next}) % {sequence.increment} = 0"
+        (newest,) = one(connection, f"SELECT {aggregate}({column}) FROM {relation} t WHERE {own}")
+        found += [] if newest is None else [int(newest)]
+    return (max if upwards else min)(found, default=None)
 
 
 def _pass(connection: Connection, judged: Judged, sequence: Sequence, fed: Fed, share: Share) -> None:
@@ -184,16 +220,15 @@ def _pass(connection: Connection, judged: Judged, sequence: Sequence, fed: Fed, 
     # A number beyond the sequence's end, as in a column made wider than its sequence, is never handed out.
     own = f"NOT s.concord_deleted AND {_owned(column, share)} AND {column} <= {sequence.maximum}"
     newest = one(connection, f"SELECT max({column}) FROM {judged.staged.typed} s WHERE {own}")[0]
-    _move(connection, sequence, share, newest)
+    _move(connection, sequence, newest)
 
 
-def _move(connection: Connection, sequence: Sequence, share: Share, newest: int | None) -> None:
-    """The sequence goes on after a number of its share, if it has not handed that out."""
-    if newest is None or newest < sequence.next:
+def _move(connection: Connection, sequence: Sequence, newest: int | None) -> None:
+    """The sequence goes on after a number that it was going to hand out."""
+    if newest is None or (gap := (newest - sequence.next) // sequence.increment + 1) <= 0:
         return
-    missing = (newest - sequence.next) // share.step + 1
     name = literal(sequence.sql)
-    if missing <= DRAWN:
-        run(connection, f"SELECT pg_catalog.nextval({name}::regclass) FROM generate_series(1, {missing})")
+    if gap <= DRAWN:
+        run(connection, f"SELECT pg_catalog.nextval({name}::regclass) FROM generate_series(1, {gap})")
     else:
         run(connection, f"SELECT pg_catalog.setval({name}::regclass, {newest}, true)")

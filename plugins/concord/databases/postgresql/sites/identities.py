@@ -1,4 +1,4 @@
-"""The sequences of several sites together: what provisioning does to them, and what it only says (S2-18)."""
+"""The sequences of several sites together: which share each keeps to, and which numbers clash (S2-18)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SiteSequences:
     site: str
     connection: Connection
     shared: Several[tuple[Sequence, Several[Identity]]]
-    #: Column as the replication set calls its table → the sequence that feeds it, where two of one number clash.
-    columns: Mapping[str, Sequence] = field(default_factory=dict)
+    #: Table as the replication set calls it, and column → the sequence that feeds it, where two of one number clash.
+    columns: Mapping[tuple[str, str], Sequence] = field(default_factory=dict)
 
     def shares(self) -> Iterator[tuple[Sequence, Share]]:
         for sequence, identities in self.shared:
@@ -44,7 +44,7 @@ def read(
             if table.identity is not None and table.identity not in identities:
                 identities.append(table.identity)
             if fed.unique and table.identity is None:
-                columns[f"{table.name}.{fed.column}"] = sequence
+                columns[table.name, fed.column] = sequence
         shared.append((sequence, identities))
     return SiteSequences(site, connection, shared, columns)
 
@@ -92,9 +92,17 @@ def notices(sites: Several[SiteSequences]) -> Iterator[str]:
         shares = dict(each.shares())
         for sequence, _ in each.shared:
             yield from identity_ranges.notices(each.site, sequence, shares.get(sequence))
-    columns: defaultdict[str, list[tuple[str, Sequence]]] = defaultdict(list)
+    for found in clashes(sites).values():
+        yield from found
+
+
+def clashes(sites: Several[SiteSequences]) -> dict[str, list[str]]:
+    """A notice for each column whose numbers will clash, by the name of its table in the replication set."""
+    columns: defaultdict[tuple[str, str], list[tuple[str, Sequence]]] = defaultdict(list)
     for each in sites:
-        for column, sequence in each.columns.items():
-            columns[column].append((each.site, sequence))
-    for column, fed_by in columns.items():
-        yield from identity_ranges.overlaps(column, fed_by)
+        for fed, sequence in each.columns.items():
+            columns[fed].append((each.site, sequence))
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for (table, column), fed_by in columns.items():
+        found[table] += identity_ranges.overlaps(f"{table}.{column}", fed_by)
+    return found
