@@ -19,8 +19,8 @@ WAYS_OUT = (
         "the lease is given back while the way back still runs",
         "concord.orchestration.dags.replicate:_tasks",
         "chain([*links, done], release())",
-        "chain(links[0], release())",
-        f"{_ONE_STOPS} -k goes_on_behind",
+        "chain(done, release())",
+        f"{_ONE_STOPS} -k lease_is_given_back",
     ),
     Mutant(
         "a direction that stops ends the other before the end of its log",

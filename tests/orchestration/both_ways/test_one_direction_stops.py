@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from concord.databases import provisioning
+from concord.orchestration.dags.replicate import replicate_dag
 from concord.orchestration.tasks.jobs import installations
 from concord.repository import status
 from tests.given.airflow_pair import Pair, states
@@ -15,11 +16,13 @@ from tests.given.typed_commands import Terminal
 
 pytestmark = pytest.mark.airflow
 
+BOTH = REPLICATIONS.replace("schedule:", "updates: both, schedule:")
+
 
 @pytest.fixture
 def pair(unprovisioned: Pair, terminal: Terminal) -> Iterator[Pair]:
     """Three bookings at both sites, at which users write."""
-    made = configured(unprovisioned, REPLICATIONS.replace("schedule:", "updates: both, schedule:"))
+    made = configured(unprovisioned, BOTH)
     for site in (made.london, made.capetown):
         site.run("CREATE TABLE bookings (id integer PRIMARY KEY, name text)")
     made.london.run("INSERT INTO bookings SELECT n, 'name ' || n FROM generate_series(1, 3) n")
@@ -92,6 +95,12 @@ def test_without_a_plan_no_direction_runs(pair: Pair) -> None:
     }
 
 
+def test_the_lease_is_given_back_when_each_direction_has_ended(unprovisioned: Pair) -> None:
+    """`complete` fails as soon as one of them has failed, while the other one still runs."""
+    release = replicate_dag(configured(unprovisioned, BOTH).configuration, NAME).get_task("release")
+    assert {"replicate", "replicate_back"} <= release.upstream_task_ids
+
+
 def test_between_runs_the_log_of_one_site_is_confirmed_although_the_others_is_lost(pair: Pair) -> None:
     """S4-156: nobody's disk fills up since another site's slot is gone."""
     pair.london.drop_slots()
@@ -100,6 +109,7 @@ def test_between_runs_the_log_of_one_site_is_confirmed_although_the_others_is_lo
     until = time.monotonic() + 100
     while confirmed(pair) <= before + 100_000:
         run = pair.run("log_purge")
+        assert states(run)["keep_up"] == "success"
         [done] = [each for each in run.get_task_instances() if each.task_id == "keep_up"]
         assert "initialize__" in str(done.xcom_pull(task_ids="keep_up")[NAME])
         assert time.monotonic() < until

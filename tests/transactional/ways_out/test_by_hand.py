@@ -87,7 +87,6 @@ def orphaned(sites: Replicated, side: Direction) -> Replicated:
     deletes, uses = ends(sites, side)
     deletes.run("DELETE FROM part WHERE id = 3")
     uses.run("INSERT INTO stock VALUES ('e', 3, 1)")
-    still_stopped(sites)
     return sites
 
 
@@ -95,6 +94,7 @@ def orphaned(sites: Replicated, side: Direction) -> Replicated:
 @pytest.mark.parametrize("side", list(Direction))
 def test_the_parent_is_put_back(orphaned: Replicated, side: Direction, first: Direction) -> None:
     deletes, uses = ends(orphaned, side)
+    still_stopped(orphaned)
     deletes.run("INSERT INTO part VALUES (3, 'part 3', 'code 3')")
     settled(orphaned, first)
     assert uses.rows("SELECT depot FROM stock JOIN part ON part.id = stock.part WHERE part = 3") == [("e",)]
@@ -109,6 +109,7 @@ def test_the_child_is_deleted_or_given_another_parent(
     orphaned: Replicated, side: Direction, first: Direction, hand: str
 ) -> None:
     _, uses = ends(orphaned, side)
+    still_stopped(orphaned)
     uses.run(hand)
     settled(orphaned, first)
     assert uses.rows("SELECT FROM part WHERE id = 3") == []
@@ -147,6 +148,7 @@ def test_a_transaction_that_leaves_an_orphan_is_not_replayed_in_part(
     orphaned: Replicated, side: Direction
 ) -> None:
     """None of its operations fails alone; `entry skip` leaves out all of them."""
+    still_stopped(orphaned)
     before = orphaned.rows("part"), orphaned.rows("stock")
     for direction in Direction:
         aside = SetAside(
