@@ -126,7 +126,8 @@ def test_no_text_of_a_database_steers_or_hides_on_a_terminal(width: int | None, 
         sign for sign in written if unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
     ]
     assert out.getvalue().endswith(f"{inert(sentence)}\n{json.dumps({heading: cell}, indent=2)}\n")
-    assert len(err.getvalue().split("\n")) == 5 + len(inert_lines(refused).splitlines())
+    several = len(inert_lines(refused).splitlines()) + trouble.count("\n")
+    assert len(err.getvalue().split("\n")) == 5 + several
 
 
 WORDS = st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=30)
@@ -199,3 +200,9 @@ def test_a_reader_that_has_gone_is_silent_and_the_command_goes_on(
         write("lost")
         write("lost as well")
         stream.flush()
+
+
+def test_a_problem_of_several_lines_is_shown_on_as_many(capsys: pytest.CaptureFixture[str]) -> None:
+    """One for each grant that is missing. Nothing else that is not seen gets through."""
+    shown.problem("capetown: GRANT SELECT ON TABLE a TO x\ncapetown: GRANT \x1b[2J")
+    assert capsys.readouterr().err == "capetown: GRANT SELECT ON TABLE a TO x\ncapetown: GRANT \\x1b[2J\n"

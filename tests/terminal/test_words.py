@@ -6,7 +6,7 @@ from concord.messages.errors import ParametersRefused
 from concord.orchestration.tasks import parameters
 from concord.orchestration.tasks.compare import CompareParameters
 from concord.orchestration.tasks.run_plan import SynchronizeParameters
-from concord.terminal.words import spoken
+from concord.terminal.words import in_a_cell, spoken
 
 SAID = [
     (
@@ -71,3 +71,7 @@ def test_a_parameter_of_the_wrong_kind_is_named_as_an_option(
     with pytest.raises(ParametersRefused) as refused:
         parameters.read(kind, given)
     assert spoken(refused.value.message).startswith(f"{option}: ")
+
+
+def test_a_message_of_several_lines_is_one_in_a_cell() -> None:
+    assert in_a_cell("GRANT a\nRun `provision`") == "GRANT a Run `python -m concord provision`"

@@ -8,7 +8,7 @@ from concord.configuration.configuration import Configuration
 from concord.orchestration.tasks.replication_standing import Known, Standing, standings
 from concord.terminal import run_now
 from concord.terminal.shown import Ago, Columns, problem, show
-from concord.terminal.words import spoken
+from concord.terminal.words import in_a_cell
 from concord.transactional.state import State
 
 _COLUMNS = Columns(
@@ -104,4 +104,4 @@ def _cannot_go_on(found: Standing) -> str | None:
         return None
     if found.facts.held:
         return f"a large transaction waits: `approve {found.name}`"
-    return None if found.refusal is None else spoken(found.refusal)
+    return None if found.refusal is None else in_a_cell(found.refusal)

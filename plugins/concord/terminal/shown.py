@@ -152,7 +152,7 @@ def problem(text: str, code: str | None = None) -> None:
     """A fault, although the command goes on; it is told on stderr, and in a document under `problems`."""
     found, said = _Told.document, spoken(text)
     if found is None:
-        write_error(f"{inert(said)}\n")
+        write_error(f"{inert_lines(said)}\n")
         return
     found["problems"].append({"code": code, "message": said})
 

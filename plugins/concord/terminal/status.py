@@ -31,7 +31,7 @@ from concord.orchestration.tasks.link_states import link_states
 from concord.repository import status
 from concord.terminal import approve, consumers, histories, objectives, replications, snapshot, stopped
 from concord.terminal.shown import Ago, Columns, notice, problem, say, show
-from concord.terminal.words import spoken
+from concord.terminal.words import in_a_cell
 
 Row = Sequence[object]
 
@@ -114,7 +114,7 @@ def _recorded(engine: Engine, configuration: Configuration) -> list[str]:
             each.run_type,
             each.direction or "both",
             each.state,
-            each.message and spoken(each.message),
+            each.message and in_a_cell(each.message),
         )
         for each in status.last_runs(engine, limit=10)
     ]
@@ -178,7 +178,15 @@ def _at_sites(engine: Engine, configuration: Configuration, found: _Sites) -> di
     show("links", "Links", _LINKS, _links(configuration, found))
     states = link_states(engine, [each for _, each in found.ends])
     rows = [
-        (name, each.link, each.role, each.peer, each.tables, Ago(each.updated_at), spoken(states[each.link]))
+        (
+            name,
+            each.link,
+            each.role,
+            each.peer,
+            each.tables,
+            Ago(each.updated_at),
+            in_a_cell(states[each.link]),
+        )
         for name, each in found.ends
     ]
     show("sites", "Links at the sites", _SITES, rows)

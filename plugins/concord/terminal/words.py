@@ -47,3 +47,8 @@ def spoken(message: str) -> str:
     for pattern, typed in _WORDS:
         message = re.sub(pattern, typed, message)
     return message
+
+
+def in_a_cell(message: str) -> str:
+    """The same on one line, for a table."""
+    return spoken(message).replace("\n", " ")
