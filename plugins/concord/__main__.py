@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from concord.configuration.configuration import config_path, json_schema, load
+from concord.configuration.configuration import json_schema
 from concord.machine import ending
 from concord.machine.clone import clone
 from concord.messages.errors import ConcordError, ParametersRefused
@@ -45,21 +45,10 @@ def _name(asked: argparse.Namespace) -> str:
     return f"{asked.command} {action}" if action else str(asked.command)
 
 
-#: Parts of the configuration that move rows.
-_KINDS = ("synchronizations", "replications", "snapshots")
-
-
 def _run(asked: argparse.Namespace) -> int:
     match asked.command:
         case "config-schema":
             shown.whole(json_schema())
-        case "check-config":
-            configuration = load(config_path())
-            for each in configuration.notices:
-                shown.notice(str(each))
-            moving = {kind: list(getattr(configuration, kind)) for kind in _KINDS}
-            named = [f"{kind}: {', '.join(names)}" for kind, names in moving.items() if names]
-            shown.say("; ".join([f"{config_path()} is in order", *named]), path=str(config_path()), **moving)
         case "prepare":
             return int(importlib.import_module("concord.terminal.prepare").run(asked))
         case _:

@@ -37,6 +37,22 @@ def test_a_configuration_in_order_is_told_with_everything_that_moves_rows(unprov
     assert concord("check-config").stdout == f"{path} is in order; snapshots: late\n"
 
 
+def test_connections_that_are_missing_are_named_by_site_and_are_no_mistake(
+    unprovisioned: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine that checks the file need not be the one that runs it."""
+    assert concord("check-config").stderr == ""
+    for name in ("CAPETOWN_READER", "CAPETOWN_APPLIER"):
+        monkeypatch.delenv(f"AIRFLOW_CONN_{name}")
+    checked = concord("check-config")
+    assert (checked.returncode, checked.stderr) == (
+        0,
+        "notice: site capetown: there are no Airflow connections 'capetown_applier', 'capetown_reader'; create each of"
+        " them (Admin, Connections, or AIRFLOW_CONN_CAPETOWN_APPLIER, AIRFLOW_CONN_CAPETOWN_READER), or name others in"
+        " the configuration\n",
+    )
+
+
 def test_notices_are_printed_and_harm_nothing(unprovisioned: Pair) -> None:
     """S4-175, S2-23."""
     unprovisioned.path.write_text(

@@ -96,6 +96,12 @@ class SiteSettings(Settings):
         return self.installer or self.connection
 
     @property
+    def used_connections(self) -> frozenset[str]:
+        """The connections that its logins come from."""
+        used = {self.reader_connection, self.applier_connection, self.installer_connection, self.log_reader}
+        return frozenset(name for name in used if name)
+
+    @property
     def connections(self) -> frozenset[str]:
         """Every connection id this site names."""
         named = (self.connection, self.reader, self.applier, self.installer, self.log_reader)

@@ -17,6 +17,7 @@ from concord.orchestration.tasks.initialization import InitializeOperator, Initi
 from concord.orchestration.tasks.link import LinkOperator
 from concord.terminal import (
     approve,
+    check_config,
     conflicts,
     cost,
     entry,
@@ -193,6 +194,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
     "plan": _plan,
     "compare": _compare,
     "approve": _approve,
+    "check-config": check_config.run,
     "conflicts": conflicts.run,
     "cost": cost.run,
     "entry": entry.run,
