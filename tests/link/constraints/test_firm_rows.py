@@ -1,5 +1,7 @@
 """One value used at both sites, in a column that no row may leave empty: one row goes, and is kept in the log."""
 
+from itertools import chain
+
 import pytest
 
 from concord.jobs.link import Direction
@@ -7,6 +9,8 @@ from tests.given.broken_constraints import broken
 from tests.given.fixtures import MakePair
 from tests.given.goes_on import goes_on
 from tests.given.link_without_spark import carry
+from tests.given.mapped_pair import begin_mapped
+from tests.given.site import APPLIER, every_table, make_tables
 from tests.given.two_sites import Pair
 
 #: Of each table the rows 1 of London and 2 of Cape Town, which comes later, have one code.
@@ -19,17 +23,23 @@ FIRM = {
     "given": "CREATE TABLE given (id int PRIMARY KEY, code word UNIQUE)",
     "failing": "CREATE TABLE failing (id int PRIMARY KEY, code text)",
 }
+#: For an index that fails where there is no code.
+SPELLED = (
+    "CREATE FUNCTION spelled(code text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN"
+    " IF code IS NULL THEN RAISE 'a code is needed'; END IF; RETURN lower(code); END$$"
+)
 TABLES = (
     "CREATE DOMAIN word AS text NOT NULL",
     *FIRM.values(),
-    "CREATE FUNCTION spelled(code text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN"
-    " IF code IS NULL THEN RAISE 'a code is needed'; END IF; RETURN lower(code); END$$",
+    SPELLED,
     "CREATE UNIQUE INDEX ON failing (spelled(code))",
     "CREATE TABLE loose (id int PRIMARY KEY, code text UNIQUE, doc jsonb DEFAULT '{\"a\": 1}',"
     " CHECK (code IS NOT NULL OR doc ? 'a'))",
     "CREATE TABLE person (id int PRIMARY KEY, email text UNIQUE, phone text UNIQUE,"
     " CHECK (email IS NOT NULL OR phone IS NOT NULL))",
     "CREATE TABLE shop (id int PRIMARY KEY)",
+    "CREATE TABLE moved (id int PRIMARY KEY, code text UNIQUE, spot int UNIQUE)",
+    "INSERT INTO moved VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 5)",
 )
 
 
@@ -45,10 +55,18 @@ def _settled(pair: MakePair, first: str) -> Pair:
     sites.capetown.run(
         "INSERT INTO person VALUES (2, 'e', '2'), (3, 'f', '1')", "INSERT INTO shop VALUES (2)"
     )
+    sites.london.run(
+        "UPDATE moved SET spot = 6 WHERE id = 3", "UPDATE moved SET spot = 5, code = 'a' WHERE id = 1"
+    )
+    sites.capetown.run("UPDATE moved SET code = 'a' WHERE id = 2")
+    _settle(sites, first)
+    return sites
+
+
+def _settle(sites: Pair, first: str) -> None:
     with goes_on():
         for direction in (first, Direction(first).related) * 2:
             carry(sites.job(direction))
-    return sites
 
 
 @EITHER
@@ -79,3 +97,54 @@ def test_a_row_of_which_the_other_constraint_holds_stays(pair: MakePair, first: 
 @EITHER
 def test_a_row_that_may_give_up_either_value_and_not_both_goes(pair: MakePair, first: str) -> None:
     assert _settled(pair, first).london.rows("SELECT id FROM person ORDER BY 1") == [(2,), (3,)]
+
+
+@EITHER
+def test_a_value_that_another_row_moves_away_from_deletes_no_row(pair: MakePair, first: str) -> None:
+    """The row takes it before the other row has given it up."""
+    rows = [(1, None, 5), (2, "a", 2), (3, "three", 6)]
+    assert _settled(pair, first).london.rows("SELECT * FROM moved ORDER BY 1") == rows
+
+
+#: Tables with a column `own` that is not replicated: its definition, what the rows have there, is row 1 deleted?
+OWN = {
+    "numbered": ("int GENERATED ALWAYS AS IDENTITY", "DEFAULT", False),
+    "needed": ("text NOT NULL DEFAULT 'x', CHECK (code IS NOT NULL OR \"o {0} n\" = 'y')", "'y'", False),
+    "lacking": ("text DEFAULT 'x', CHECK (code IS NOT NULL OR \"o {0} n\" IS NOT NULL)", "NULL", True),
+    "compared": ("text, CHECK (to_jsonb(compared) ->> 'code' IS NOT NULL)", "'y'", True),
+    "indexed": ("text", "'y'", True),
+}
+
+
+def _with_own_columns(pair: MakePair) -> Pair:
+    """Row 1 of London and row 2 of Cape Town, which comes later, get one code."""
+    plain = pair()
+    for site in plain.sites:
+        tables = (
+            (
+                f'CREATE TABLE {name} (id int PRIMARY KEY, code text UNIQUE, "o {{0}} n" {own})',
+                f"INSERT INTO {name} VALUES (1, 'one', {value}), (2, 'two', {value})",
+            )
+            for name, (own, value, _) in OWN.items()
+        )
+        make_tables(site, (*chain(*tables), SPELLED, "CREATE INDEX ON indexed (spelled(code))"))
+        site.run(f"GRANT EXECUTE ON FUNCTION spelled TO {APPLIER}")
+    listed = tuple(each.model_copy(update={"columns": ("id", "code")}) for each in every_table(plain.london))
+    sites = begin_mapped(*plain.sites, listed, plain.spark)
+    for name in OWN:
+        sites.london.run(f"UPDATE {name} SET code = 'a' WHERE id = 1")
+        sites.capetown.run(f"UPDATE {name} SET code = 'a' WHERE id = 2")
+    return sites
+
+
+@EITHER
+def test_columns_of_the_site_alone_count_as_they_are(pair: MakePair, first: str) -> None:
+    """The trial knew their defaults alone, and neither identities nor indexes."""
+    sites = _with_own_columns(pair)
+    _settle(sites, first)
+    assert sites.equal
+    for site in sites.sites:
+        assert site.value("SELECT count(*) FROM concord.waiting") == 0
+        for name, (_, _, deleted) in OWN.items():
+            rows = [] if deleted else [(1, None)]
+            assert site.rows(f"SELECT id, code FROM {name} ORDER BY 1") == [*rows, (2, "a")], name

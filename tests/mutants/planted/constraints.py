@@ -88,8 +88,8 @@ CONSTRAINTS = (
     Mutant(
         "a row gives up a value that a CHECK needs",
         "concord.databases.postgresql.constraints.firm_rows:among",
-        "if not given_up:",
-        "if True:",
+        "firm |= _refused(connection, shape, columns, images, keys)",
+        "del columns, keys",
         f"{FIRM} -k 'no_row_waits and forward'",
     ),
     Mutant(
@@ -100,11 +100,25 @@ CONSTRAINTS = (
         f"{FIRM} -k 'either_value and forward'",
     ),
     Mutant(
-        "a table's other constraints are not those of the trial",
-        "concord.databases.postgresql.constraints.firm_rows:among",
-        " INCLUDING CONSTRAINTS",
+        "a row that is here is not tried",
+        "concord.databases.postgresql.constraints.firm_rows:_refused",
+        'f"UPDATE {shape.table.sql} t SET {emptied} FROM {present} WHERE {same}",',
         "",
-        f"{FIRM} -k 'no_row_waits and forward'",
+        f"{FIRM} -k 'site_alone and reverse'",
+    ),
+    Mutant(
+        "a row that arrives is not tried",
+        "concord.databases.postgresql.constraints.firm_rows:_refused",
+        'f"MERGE INTO {shape.table.sql} t USING {arriving} ON {same} {merge.written(shape)}",',
+        "",
+        f"{FIRM} -k 'site_alone and forward'",
+    ),
+    Mutant(
+        "what another row has makes a row firm",
+        "concord.databases.postgresql.constraints.firm_rows:_refused",
+        "set() if isinstance(error, _BY_ANOTHER_ROW) else {*keys}",
+        "{*keys}",
+        f"{FIRM} -k 'moves_away and forward'",
     ),
     Mutant(
         "a moved parent whose children stay stops the link",

@@ -154,7 +154,7 @@ WRITE = (
     ),
     Mutant(
         "unchanged content is rewritten",
-        "concord.databases.postgresql.write.merge:_written",
+        "concord.databases.postgresql.write.merge:written",
         "AND {shape.differs(shape.updated)} THEN",
         "THEN",
         "tests/link/positions/test_quiescence.py -k stands_there_already",

@@ -1,37 +1,35 @@
-"""Rows that can give up no column: a CHECK, a domain or a generated column of their table takes no NULL there.
+"""Rows that can give up no column: a CHECK, a domain, a generated column or an index takes no NULL there.
 
-They are tried in a temporary table that has the table's own constraints.
+They are written without these values, and taken back. So columns count that only this site has, and all that the
+table demands.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.rows.shape import Shape
+from concord.databases.postgresql.write import merge
 from concord.rules.unique_rule import Loss
+
+_BY_ANOTHER_ROW = (psycopg.errors.UniqueViolation, psycopg.errors.ExclusionViolation)
 
 
 def among(connection: Connection, shape: Shape, lost: Iterable[Loss], images: str) -> set[str]:
-    """The keys of those rows that are to give up columns and cannot. `images`: a table of `key` and `image`."""
-    given_up = _given_up(lost)
-    if not given_up:
-        return set()
-    run(
-        connection,
-        f"CREATE TEMPORARY TABLE IF NOT EXISTS {_trial(shape)} (LIKE {shape.table.sql} INCLUDING CONSTRAINTS"
-        " INCLUDING DEFAULTS INCLUDING GENERATED) ON COMMIT DROP",
-    )
+    """The keys of those rows that are to give up columns and cannot.
+
+    `images`: a table of `key`, `image`, and whether the row `arrives`.
+    """
     firm = set[str]()
-    for columns, keys in given_up.items():
-        insert = _inserting(shape, columns, images)
-        if not _takes(connection, insert, keys):
-            firm |= {key for key in keys if not _takes(connection, insert, [key])}
+    for columns, keys in _given_up(lost).items():
+        firm |= _refused(connection, shape, columns, images, keys)
     return firm
 
 
@@ -47,25 +45,34 @@ def _given_up(lost: Iterable[Loss]) -> Mapping[frozenset[str], list[str]]:
     return rows
 
 
-def _trial(shape: Shape) -> str:
-    return f"trial_{shape.table.oid}"
-
-
-def _inserting(shape: Shape, given_up: Collection[str], images: str) -> str:
-    names = ", ".join(each.sql for each in shape.columns)
-    values = ", ".join(
-        f"{'NULL' if each.name in given_up else f'(x.image ->> {literal(each.name)})'}::{each.type.sql}"
-        for each in shape.columns
-    )
-    return f"INSERT INTO pg_temp.{_trial(shape)} ({names}) SELECT {values} FROM {images} x"
-
-
-def _takes(connection: Connection, insert: str, keys: Collection[str]) -> bool:
+def _refused(
+    connection: Connection, shape: Shape, columns: Collection[str], images: str, keys: Sequence[str]
+) -> set[str]:
+    """A value that another row has says nothing: other rows may still give it up."""
+    chosen = f"x.key = ANY (ARRAY[{', '.join(map(literal, keys))}])"
+    present = f"(SELECT {_typed(shape.key)} FROM {images} x WHERE NOT x.arrives AND {chosen}) s"
+    whole = f"{_typed(shape.columns, columns)}, false AS concord_gone"
+    arriving = f"(SELECT {whole} FROM {images} x WHERE x.arrives AND {chosen}) s"
+    emptied = ", ".join(f"{shape.table.column(name).sql} = NULL" for name in columns)
+    same = shape.same_key("t", "s")
     try:
-        with connection.transaction():
-            run(connection, f"{insert} WHERE x.key = ANY (ARRAY[{', '.join(map(literal, keys))}])")
+        with connection.transaction(force_rollback=True):
+            run(
+                connection,
+                f"UPDATE {shape.table.sql} t SET {emptied} FROM {present} WHERE {same}",
+                f"MERGE INTO {shape.table.sql} t USING {arriving} ON {same} {merge.written(shape)}",
+            )
     except psycopg.Error as error:
         if not is_refusal(error):
             raise
-        return False
-    return True
+        if len(keys) > 1:
+            return {key for each in keys for key in _refused(connection, shape, columns, images, [each])}
+        return set() if isinstance(error, _BY_ANOTHER_ROW) else {*keys}
+    return set()
+
+
+def _typed(columns: Iterable[Column], given_up: Collection[str] = ()) -> str:
+    return ", ".join(
+        f"{'NULL' if each.name in given_up else f'(x.image ->> {literal(each.name)})'}::{each.type.sql} AS {each.sql}"
+        for each in columns
+    )

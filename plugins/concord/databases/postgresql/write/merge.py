@@ -36,7 +36,7 @@ def write_base(connection: Connection, judged: Judged, *, values_move: bool) -> 
     are taken out first and put back whole. No trigger and no cascade sees it, under replica role.
     """
     shape = judged.staged.shape
-    remove, write = "WHEN MATCHED AND s.concord_gone THEN DELETE", _written(shape)
+    remove, write = "WHEN MATCHED AND s.concord_gone THEN DELETE", written(shape)
     # An index that has come since then is noticed by the collision, after which values are taken for moving.
     if not values_move and shape.table.exclusive <= 1:
         _merge(connection, judged, shape.columns, "true", f"{remove} {write}")
@@ -47,7 +47,8 @@ def write_base(connection: Connection, judged: Judged, *, values_move: bool) -> 
     _merge(connection, judged, shape.columns, "NOT w.concord_gone", write)
 
 
-def _written(shape: Shape) -> str:
+def written(shape: Shape) -> str:
+    """The actions of a MERGE that writes the rows `s`, but for those that are `concord_gone`."""
     names, values = (", ".join(f"{row}{column.sql}" for column in shape.columns) for row in ("", "s."))
     inserted = f"INSERT ({names}) OVERRIDING SYSTEM VALUE VALUES ({values})"
     actions = f"WHEN NOT MATCHED AND NOT s.concord_gone THEN {inserted}"
