@@ -3,14 +3,15 @@
 from tests.mutants.mutant import Mutant
 
 FIRM = "tests/link/constraints/test_firm_rows.py"
+CHILDREN = "tests/link/constraints/test_firm_children.py"
 MOVED = "tests/link/logged/test_moved_parents.py"
 
 CONSTRAINTS = (
     Mutant(
         "the id of a deleted child contains the local name of a foreign key",
-        "concord.databases.postgresql.constraints.foreign_keys:Mending._entries",
-        "rule_identity.of_foreign_key(foreign_key, self.shapes)",
-        "foreign_key.name",
+        "concord.databases.postgresql.constraints.giving_way:GivingWay._entries",
+        "rule_identity.of_foreign_key(key, self.shapes)",
+        "key.name",
         "tests/databases/postgresql/constraints/test_rule_identity.py -k child_that_gives_way",
     ),
     Mutant(
@@ -133,5 +134,26 @@ CONSTRAINTS = (
         "return sorted(names & {column.name for column in shape.table.columns})",
         "return []",
         MOVED,
+    ),
+    Mutant(
+        "a child that takes no NULL makes its parent wait for ever",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._give_way",
+        "if gone or not is_refusal(error):",
+        "if True:",
+        f"{CHILDREN} -k 'cannot_come_back and forward'",
+    ),
+    Mutant(
+        "a child that takes no NULL is deleted although its parent can come back",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._stand_firm",
+        "elif lost:",
+        "elif True:",
+        f"{CHILDREN} -k 'stands_again and forward'",
+    ),
+    Mutant(
+        "children that take no NULL are deleted with all others",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._stand_firm",
+        "if len(groups) > 1:",
+        "if False:",
+        f"{CHILDREN} -k 'cannot_come_back and forward'",
     ),
 )

@@ -52,8 +52,8 @@ HOSTILE_SITES = (
     ),
     Mutant(
         "a large child is deleted with its parent",
-        "concord.databases.postgresql.constraints.foreign_keys:Mending._give_way",
-        "too_large.refuse_loser(self.connection, self.job, shape, rows)",
+        "concord.databases.postgresql.constraints.giving_way:GivingWay.lock",
+        "too_large.refuse_loser(self.connection, job, self.child, self.rows)",
         "pass",
         f"{LARGE} -k child",
     ),

@@ -14,31 +14,27 @@ from functools import cached_property
 
 import psycopg
 
-from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.capture.stamp import restamp
 from concord.databases.postgresql.constraints import (
     absent_parents,
     clearing,
     former,
     parents,
     references,
-    rule_identity,
     verification,
 )
 from concord.databases.postgresql.constraints.following import Following
+from concord.databases.postgresql.constraints.giving_way import GivingWay
 from concord.databases.postgresql.constraints.references import Orphan
 from concord.databases.postgresql.facts.catalogue import read_tables
-from concord.databases.postgresql.facts.connection import Connection, run
+from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.facts.refusal import is_refusal
-from concord.databases.postgresql.ledger import losers
 from concord.databases.postgresql.rows.shape import Shape, shape_of
-from concord.databases.postgresql.write import merge, too_large
+from concord.databases.postgresql.write import merge
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
 from concord.tables.replication_set import TableName
-from concord.versions.conflict import ConflictType
 
 #: Far more than any chain of tables is long.
 MOST_ROUNDS = 200
@@ -186,67 +182,45 @@ class Mending:
         )
 
     def _give_way(self, foreign_key: ForeignKey, found: Sequence[Orphan], *, gone: bool, lost: bool) -> None:
-        """The children are deleted, or end their reference by columns that become NULL."""
+        """The children are deleted, or end their reference by columns that become NULL where they may."""
         shape = self.shapes[foreign_key.child]
         columns = None if gone else clearing.cleared(shape, foreign_key, lost=lost)
-        chosen = parents.list_orphans(self.connection, found)
-        still = references.still_refers(shape, foreign_key, "t", "o.vals")
-        listed = f"(SELECT {references.key_of(shape, 'o.key')}, o.vals FROM {chosen} o) o"
-        rows = f"{listed} JOIN {shape.table.sql} t ON {shape.same_key('t', 'o')} AND {still}"
-        run(self.connection, f"SELECT count(*) FROM (SELECT 1 FROM {rows} FOR UPDATE OF t) x")
-        too_large.refuse_loser(self.connection, self.job, shape, rows)
-        entries = self._entries(shape, foreign_key, rows, columns)
-        self.lost[shape.name] += losers.log(self.connection, self.job, ConflictType.FOREIGN_KEY, entries)
-        self._keep_former(shape, rows, columns, lost=lost or columns is not None)
-        where = f"{shape.same_key('t', 'o')} AND {still}"
-        change = (
-            f"DELETE FROM {shape.table.sql} t USING {listed}"
-            if columns is None
-            else f"UPDATE {shape.table.sql} t SET "
-            + ", ".join(f"{shape.table.column(name).sql} = NULL" for name in columns)
-            + f" FROM {listed}"
-        )
-        run(
-            self.connection,
-            f"{change} WHERE {where}",
-            restamp(
-                shape.shadow,
-                f"(SELECT {references.key_of(shape, 'o.key')}, {literal(gone)} AS concord_deleted FROM {chosen} o)",
-            ),
-        )
+        listed = parents.list_orphans(self.connection, found)
+        giving_way = GivingWay(self.connection, foreign_key, self.shapes, listed, columns)
+        giving_way.lock(self.job)
+        self._open_former(shape)
+        try:
+            with self.connection.transaction():
+                logged = giving_way.log(self.job)
+                self._keep_former(shape, giving_way.rows, columns, lost=lost or columns is not None)
+                giving_way.write()
+        except psycopg.Error as error:
+            if gone or not is_refusal(error):
+                raise
+            self._stand_firm(foreign_key, found, lost=lost)
+        else:
+            self.lost[shape.name] += logged
+
+    def _stand_firm(self, foreign_key: ForeignKey, found: Sequence[Orphan], *, lost: bool) -> None:
+        """Some of the children take no NULL. Such a child is deleted where its parent cannot come back. Else the
+        delete of the parent would have been refused as a whole, and the parent stands again for all its children."""
+        groups: dict[str, list[Orphan]] = defaultdict(list)
+        for each in found:
+            groups[each.row if lost else each.values].append(each)
+        if len(groups) > 1:
+            for group in groups.values():
+                self._give_way(foreign_key, group, gone=False, lost=lost)
+        elif lost:
+            self._give_way(foreign_key, found, gone=True, lost=True)
+        else:
+            self._restore(foreign_key, found)
 
     def _keep_former(self, shape: Shape, rows: str, columns: tuple[str, ...] | None, *, lost: bool) -> None:
         """The children as they were: other rows may refer to them in turn."""
         if not shape.table.referring or (columns is not None and not former.referred(shape) & set(columns)):
             return
-        self._open_former(shape)
         former.keep(self.connection, shape, shape.table.sent, rows, lost=lost)
         self.left.add(shape.table.name)
-
-    def _entries(
-        self, shape: Shape, foreign_key: ForeignKey, rows: str, columns: tuple[str, ...] | None
-    ) -> str:
-        """The children that lose, against the version by which the parent went."""
-        done = "the row is deleted" if columns is None else f"{', '.join(columns)} becomes NULL"
-        reason = f"{foreign_key.name}: what it refers to in {foreign_key.parent} is gone; {done}"
-        parent, known = self.shapes[foreign_key.parent], ""
-        version = losers.nobody("w", deleted=True)
-        if set(foreign_key.referenced) == set(parent.shadow.key):
-            same = " AND ".join(
-                f"w.{parent.shadow.key_column(name)}"
-                f" = (o.vals::jsonb ->> {place})::{parent.table.column(name).type.sql}"
-                for place, name in enumerate(foreign_key.referenced)
-            )
-            known = f" LEFT JOIN {parent.shadow.sql} w ON {same}"
-            version = losers.present("w", "w", deleted=True)
-        key = ", ".join(shape.canonical_key("t"))
-        by = losers.by_another_table(rule_identity.of_foreign_key(foreign_key, self.shapes))
-        return (
-            f"(SELECT {literal(shape.name)} AS table_name, to_jsonb(ARRAY[{key}]::text[]) AS key,"
-            f" 'foreign_key' AS resolver, {literal(reason)} AS reason, {by}, {version}, NULL::jsonb AS w_image,"
-            f" {losers.present('l', 'p')}, {shape.image('t')} AS l_image"
-            f" FROM {rows} LEFT JOIN {shape.shadow.sql} p ON {shape.same_key('p', 't')}{known})"
-        )
 
     def _open_former(self, shape: Shape) -> None:
         if shape.table.name not in self.opened:
