@@ -23,6 +23,11 @@ FIRM = {
     "given": "CREATE TABLE given (id int PRIMARY KEY, code word UNIQUE)",
     "failing": "CREATE TABLE failing (id int PRIMARY KEY, code text)",
 }
+#: Indexes by which a row without a code is in the way of another one of its room.
+BARRED = {
+    "barred": "CREATE UNIQUE INDEX ON barred (room) WHERE code IS NULL",
+    "shared": "CREATE UNIQUE INDEX ON shared (room, code) NULLS NOT DISTINCT",
+}
 #: For an index that fails where there is no code.
 SPELLED = (
     "CREATE FUNCTION spelled(code text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$BEGIN"
@@ -40,6 +45,9 @@ TABLES = (
     "CREATE TABLE shop (id int PRIMARY KEY)",
     "CREATE TABLE moved (id int PRIMARY KEY, code text UNIQUE, spot int UNIQUE)",
     "INSERT INTO moved VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 5)",
+    *(f"CREATE TABLE {table} (id int PRIMARY KEY, code text UNIQUE, room int)" for table in BARRED),
+    *BARRED.values(),
+    *(f"INSERT INTO {table} VALUES (1, 'one', 1), (2, 'two', 2), (3, NULL, 1)" for table in BARRED),
 )
 
 
@@ -55,6 +63,9 @@ def _settled(pair: MakePair, first: str) -> Pair:
     sites.capetown.run(
         "INSERT INTO person VALUES (2, 'e', '2'), (3, 'f', '1')", "INSERT INTO shop VALUES (2)"
     )
+    for table in BARRED:
+        sites.london.run(f"UPDATE {table} SET code = 'a' WHERE id = 1")
+        sites.capetown.run(f"UPDATE {table} SET code = 'a' WHERE id = 2")
     sites.london.run(
         "UPDATE moved SET spot = 6 WHERE id = 3", "UPDATE moved SET spot = 5, code = 'a' WHERE id = 1"
     )
@@ -106,6 +117,13 @@ def test_a_value_that_another_row_moves_away_from_deletes_no_row(pair: MakePair,
     assert _settled(pair, first).london.rows("SELECT * FROM moved ORDER BY 1") == rows
 
 
+@EITHER
+def test_a_row_that_would_be_in_the_way_of_another_without_its_value_goes(pair: MakePair, first: str) -> None:
+    sites = _settled(pair, first)
+    for table in BARRED:
+        assert sites.london.rows(f"SELECT id, code FROM {table} ORDER BY 1") == [(2, "a"), (3, None)]
+
+
 #: Tables with a column `own` that is not replicated: its definition, what the rows have there, is row 1 deleted?
 OWN = {
     "numbered": ("int GENERATED ALWAYS AS IDENTITY", "DEFAULT", False),
@@ -139,12 +157,15 @@ def _with_own_columns(pair: MakePair) -> Pair:
 
 @EITHER
 def test_columns_of_the_site_alone_count_as_they_are(pair: MakePair, first: str) -> None:
-    """The trial knew their defaults alone, and neither identities nor indexes."""
+    """The trial knew their defaults alone, and neither identities nor indexes. The first link decides it all."""
     sites = _with_own_columns(pair)
+    with goes_on():
+        carry(sites.job(first))
+    for site in sites.sites:
+        assert site.value("SELECT count(*) FROM concord.waiting") == 0
     _settle(sites, first)
     assert sites.equal
     for site in sites.sites:
-        assert site.value("SELECT count(*) FROM concord.waiting") == 0
         for name, (_, _, deleted) in OWN.items():
             rows = [] if deleted else [(1, None)]
             assert site.rows(f"SELECT id, code FROM {name} ORDER BY 1") == [*rows, (2, "a")], name

@@ -117,9 +117,16 @@ CONSTRAINTS = (
     Mutant(
         "what another row has makes a row firm",
         "concord.databases.postgresql.constraints.firm_rows:_refused",
-        "set() if isinstance(error, _BY_ANOTHER_ROW) else {*keys}",
-        "{*keys}",
+        "return set() if by_others else {*keys}",
+        "return {*keys}",
         f"{FIRM} -k 'moves_away and forward'",
+    ),
+    Mutant(
+        "a row gives up a value and is in the way of a third",
+        "concord.databases.postgresql.constraints.firm_rows:_refused",
+        " and not _looks_at(connection, shape, error, columns)",
+        "",
+        f"{FIRM} -k 'in_the_way and reverse'",
     ),
     Mutant(
         "a moved parent whose children stay stops the link",

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import psycopg
 
 from concord.databases.contract.quoting import literal
+from concord.databases.postgresql.constraints import unique_rules
 from concord.databases.postgresql.facts.catalogue import Column
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.refusal import is_refusal
@@ -48,7 +49,7 @@ def _given_up(lost: Iterable[Loss]) -> Mapping[frozenset[str], list[str]]:
 def _refused(
     connection: Connection, shape: Shape, columns: Collection[str], images: str, keys: Sequence[str]
 ) -> set[str]:
-    """A value that another row has says nothing: other rows may still give it up."""
+    """Another row in the way says nothing, since it may move, unless the NULL has brought the row there."""
     chosen = f"x.key = ANY (ARRAY[{', '.join(map(literal, keys))}])"
     present = f"(SELECT {_typed(shape.key)} FROM {images} x WHERE NOT x.arrives AND {chosen}) s"
     whole = f"{_typed(shape.columns, columns)}, false AS concord_gone"
@@ -67,8 +68,15 @@ def _refused(
             raise
         if len(keys) > 1:
             return {key for each in keys for key in _refused(connection, shape, columns, images, [each])}
-        return set() if isinstance(error, _BY_ANOTHER_ROW) else {*keys}
+        by_others = isinstance(error, _BY_ANOTHER_ROW) and not _looks_at(connection, shape, error, columns)
+        return set() if by_others else {*keys}
     return set()
+
+
+def _looks_at(connection: Connection, shape: Shape, error: psycopg.Error, columns: Collection[str]) -> bool:
+    """Has the index that refused the row a part or a predicate about one of the columns?"""
+    rules = unique_rules.of_table(connection, shape.table.oid)
+    return any(rule.name == error.diag.constraint_name and {*rule.columns} & {*columns} for rule in rules)
 
 
 def _typed(columns: Iterable[Column], given_up: Collection[str] = ()) -> str:
