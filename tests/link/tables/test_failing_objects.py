@@ -113,7 +113,7 @@ def _failing_with(pair: MakePair, code: str) -> Pair:
     return sites
 
 
-@pytest.mark.parametrize("code", ["AP001", "20000", "57014", "08006", "53100"])
+@pytest.mark.parametrize("code", ["AP001", "20000", "57014", "08006", "53100", "58030"])
 def test_a_row_is_refused_by_whatever_number_a_function_chooses(pair: MakePair, code: str) -> None:
     """An application has error numbers of its own. Those of the server's state can be raised as well."""
     sites = _failing_with(pair, code)
@@ -123,9 +123,21 @@ def test_a_row_is_refused_by_whatever_number_a_function_chooses(pair: MakePair, 
     assert sites.capetown.rows("SELECT reason FROM concord.waiting") == [("not this",)]
 
 
-@pytest.mark.parametrize("code", ["21000", "25006", "58P01"])
+def test_a_function_whose_library_is_gone_stops_its_table(pair: MakePair) -> None:
+    sites = _failing_with(pair, "21000")
+    sites.capetown.run(
+        "UPDATE pg_proc SET prolang = (SELECT oid FROM pg_language WHERE lanname = 'c'), probin = '$libdir/gone'"
+        " WHERE proname = 'good'"
+    )
+    report = sites.run()
+    (stopped,) = [each.stopped for each in report.tables if each.stopped]
+    assert "could not access file" in stopped
+    assert _found(sites.capetown) == ([], [("two",)])
+
+
+@pytest.mark.parametrize("code", ["21000", "25006"])
 def test_a_function_that_cannot_run_stops_its_table(pair: MakePair, code: str) -> None:
-    """As one that writes, or one whose library is gone."""
+    """As one that writes."""
     sites = _failing_with(pair, code)
     report = sites.run()
     (stopped,) = [each.stopped for each in report.tables if each.stopped]

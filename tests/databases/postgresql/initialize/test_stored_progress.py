@@ -73,7 +73,7 @@ def test_anything_else_is_read_or_refused_with_the_name_of_the_table(
     assert all(isinstance(text, str) for text in found.bound or ())
     assert all(isinstance(each, RowError) and each.name is not None for each in found.errors)
     progress.fits(found, columns)
-    progress.summary(found)
+    progress.summary(found, ())
 
 
 @pytest.mark.parametrize(

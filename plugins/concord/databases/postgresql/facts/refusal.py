@@ -20,7 +20,7 @@ _OTHERS = (
 )
 
 #: Classes of errors of the session and the server, unless a function has raised one by itself.
-_OF_THE_SERVER = ("08", "53", "57")
+_OF_THE_SERVER = ("08", "53", "57", "58")
 
 
 def is_refusal(error: psycopg.Error) -> bool:

@@ -18,7 +18,7 @@ from concord.messages.errors import StructureChanged, WriteContended
 #: at a cursor, a transaction, another database, or a file that is missing.
 _CLASSES = (
     *("42", "0A", "2F", "3F", "XX", "55000"),
-    *("0F", "0L", "0P", "0Z", "21", "24", "25", "28", "2B", "2D", "34", "3B", "3D", "58", "F0", "HV"),
+    *("0F", "0L", "0P", "0Z", "21", "24", "25", "28", "2B", "2D", "34", "3B", "3D", "58P01", "F0", "HV"),
 )
 #: Missing rights are named elsewhere, and granted by `provision`.
 _NOT_THESE = ("42501",)
