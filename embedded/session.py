@@ -1,4 +1,4 @@
-"""Processes in sessions of their own: none is left when whoever started them stops them, or ends by SIGKILL."""
+"""Processes in sessions of their own: none is left once it is stopped, or once its starter has ended by SIGKILL."""
 
 from __future__ import annotations
 

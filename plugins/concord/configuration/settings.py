@@ -96,10 +96,10 @@ class SiteSettings(Settings):
         return self.installer or self.connection
 
     @property
-    def used_connections(self) -> frozenset[str]:
-        """The connections that its logins come from."""
-        used = {self.reader_connection, self.applier_connection, self.installer_connection, self.log_reader}
-        return frozenset(name for name in used if name)
+    def role_connections(self) -> list[str]:
+        """Of its installer, reader and applier, in this order, and last of the log's reader where it has one."""
+        named = [self.installer_connection, self.reader_connection, self.applier_connection]
+        return [*named, self.log_reader] if self.log_reader else named
 
     @property
     def connections(self) -> frozenset[str]:

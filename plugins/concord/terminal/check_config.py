@@ -22,7 +22,7 @@ def run(_: argparse.Namespace, configuration: Configuration) -> int:
     say("; ".join([f"{config_path()} is in order", *named]), path=str(config_path()), **moving)
     for name, site in configuration.sites.items():
         try:
-            connections.logins([(each, site.insecure) for each in sorted(site.used_connections)])
+            connections.logins([(each, site.insecure) for each in sorted({*site.role_connections})])
         except ConcordError as error:
             notice(f"site {name}: {error.message}")
     return 0

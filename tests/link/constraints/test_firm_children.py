@@ -2,11 +2,8 @@
 
 import pytest
 
-from concord.jobs.link import Direction
-from tests.given.broken_constraints import broken
 from tests.given.fixtures import MakePair
-from tests.given.goes_on import goes_on
-from tests.given.link_without_spark import carry
+from tests.given.settled_links import refuse_unsettled, settle
 from tests.given.two_sites import Pair
 
 TABLES = (
@@ -49,20 +46,13 @@ def _settled(pair: MakePair, first: str) -> Pair:
         "DELETE FROM gone",
         "INSERT INTO shop VALUES (2)",
     )
-    with goes_on():
-        for direction in (first, Direction(first).related) * 2:
-            carry(sites.job(direction))
+    settle(sites, first)
     return sites
 
 
 @EITHER
 def test_the_sites_are_equal_and_no_row_waits(pair: MakePair, first: str) -> None:
-    sites = _settled(pair, first)
-    assert sites.equal
-    for site in sites.sites:
-        assert list(broken(site)) == []
-        assert site.value("SELECT count(*) FROM concord.waiting") == 0
-        assert site.value("SELECT count(*) FROM shop") == 2
+    refuse_unsettled(_settled(pair, first))
 
 
 @EITHER
@@ -90,7 +80,7 @@ def test_a_child_that_can_follow_no_moved_parent_is_deleted(pair: MakePair, firs
 
 
 @EITHER
-def test_a_deleted_parent_stands_again_where_one_of_its_children_takes_no_null(
+def test_a_deleted_parent_is_brought_back_where_one_of_its_children_takes_no_null(
     pair: MakePair, first: str
 ) -> None:
     """Then all its children keep it: its delete would have been refused."""

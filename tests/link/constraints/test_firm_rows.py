@@ -4,12 +4,11 @@ from itertools import chain
 
 import pytest
 
-from concord.jobs.link import Direction
-from tests.given.broken_constraints import broken
 from tests.given.fixtures import MakePair
 from tests.given.goes_on import goes_on
 from tests.given.link_without_spark import carry
 from tests.given.mapped_pair import begin_mapped
+from tests.given.settled_links import refuse_unsettled, settle
 from tests.given.site import APPLIER, every_table, make_tables
 from tests.given.two_sites import Pair
 
@@ -70,28 +69,17 @@ def _settled(pair: MakePair, first: str) -> Pair:
         "UPDATE moved SET spot = 6 WHERE id = 3", "UPDATE moved SET spot = 5, code = 'a' WHERE id = 1"
     )
     sites.capetown.run("UPDATE moved SET code = 'a' WHERE id = 2")
-    _settle(sites, first)
+    settle(sites, first)
     return sites
-
-
-def _settle(sites: Pair, first: str) -> None:
-    with goes_on():
-        for direction in (first, Direction(first).related) * 2:
-            carry(sites.job(direction))
 
 
 @EITHER
 def test_the_sites_are_equal_and_no_row_waits(pair: MakePair, first: str) -> None:
-    sites = _settled(pair, first)
-    assert sites.equal
-    for site in sites.sites:
-        assert list(broken(site)) == []
-        assert site.value("SELECT count(*) FROM concord.waiting") == 0
-        assert site.value("SELECT count(*) FROM shop") == 2
+    refuse_unsettled(_settled(pair, first))
 
 
 @EITHER
-def test_the_row_goes_and_stands_whole_in_the_ledger(pair: MakePair, first: str) -> None:
+def test_the_row_is_deleted_and_logged_whole(pair: MakePair, first: str) -> None:
     sites = _settled(pair, first)
     for table in FIRM:
         assert sites.london.rows(f"SELECT id FROM {table}") == [(2,)]
@@ -163,7 +151,7 @@ def test_columns_of_the_site_alone_count_as_they_are(pair: MakePair, first: str)
         carry(sites.job(first))
     for site in sites.sites:
         assert site.value("SELECT count(*) FROM concord.waiting") == 0
-    _settle(sites, first)
+    settle(sites, first)
     assert sites.equal
     for site in sites.sites:
         for name, (_, _, deleted) in OWN.items():

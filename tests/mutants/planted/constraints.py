@@ -84,7 +84,7 @@ CONSTRAINTS = (
         "concord.databases.postgresql.constraints.unique_rules:_ends",
         "if not is_refusal(error):",
         "if True:",
-        f"{FIRM} -k 'goes_and_stands and forward'",
+        f"{FIRM} -k 'deleted_and_logged and forward'",
     ),
     Mutant(
         "a row gives up a value that a CHECK needs",
@@ -154,7 +154,7 @@ CONSTRAINTS = (
         "concord.databases.postgresql.constraints.foreign_keys:Mending._stand_firm",
         "elif lost:",
         "elif True:",
-        f"{CHILDREN} -k 'stands_again and forward'",
+        f"{CHILDREN} -k 'brought_back and forward'",
     ),
     Mutant(
         "children that take no NULL are deleted with all others",

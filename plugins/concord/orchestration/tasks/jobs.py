@@ -140,17 +140,11 @@ def installations(configuration: Configuration, only: str | None = None) -> list
     if only is not None:
         known_name(only, configuration.sites, "site")
     sites = [(name, configuration.sites[name]) for name in (configuration.sites if only is None else [only])]
-    found = iter(logins([(each, site.insecure) for _, site in sites for each in _of_every_role(site)]))
+    found = iter(logins([(each, site.insecure) for _, site in sites for each in site.role_connections]))
     return [
-        _installation(configuration, name, site, [next(found) for _ in _of_every_role(site)])
+        _installation(configuration, name, site, [next(found) for _ in site.role_connections])
         for name, site in sites
     ]
-
-
-def _of_every_role(site: SiteSettings) -> list[str]:
-    """The log's reader last, where the site has one."""
-    named = [site.installer_connection, site.reader_connection, site.applier_connection]
-    return [*named, site.log_reader] if site.log_reader else named
 
 
 def _installation(
