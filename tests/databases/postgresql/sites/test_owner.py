@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -222,10 +221,9 @@ def another_release(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     version = request.param
-    programs = None if version in versions() else Path(f"/usr/lib/postgresql/{version}/bin")
-    if programs is not None and not programs.exists():
+    if version not in versions():
         pytest.skip(f"PostgreSQL {version} is not installed")
-    server = Server.create(tmp_path_factory.mktemp("another") / "server", version=version, binaries=programs)
+    server = Server.create(tmp_path_factory.mktemp("another") / "server", version=version)
     with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
         create_logins(superuser)
     yield server
