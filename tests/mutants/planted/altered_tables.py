@@ -4,8 +4,30 @@ from tests.mutants.mutant import Mutant
 
 ALTERED = "tests/transactional/publications/test_altered_tables.py"
 UNLOGGED = "tests/transactional/publications/test_unlogged_values.py"
+GENERATED = "tests/transactional/publications/test_generated_columns.py"
 
 ALTERED_TABLES = (
+    Mutant(
+        "a publication leaves generated columns out",
+        "concord.databases.postgresql.log.generated_columns:_are_published",
+        "connection.info.server_version >= _FIRST and",
+        "False and",
+        f"{GENERATED} -k rows_as_they_were",
+    ),
+    Mutant(
+        "a virtual column of a table that is published whole is not refused",
+        "concord.databases.postgresql.log.generated_columns:problems",
+        "if virtual:",
+        "if not virtual and False:",
+        f"{GENERATED} -k refused_by_name",
+    ),
+    Mutant(
+        "a publication that leaves generated columns out passes the check",
+        "concord.databases.postgresql.log.publication:deviations",
+        "found.members and found.computed",
+        "not found.members and found.computed",
+        f"{GENERATED} -k named_and_repaired",
+    ),
     Mutant(
         "a publication lists the columns of each table",
         "concord.databases.postgresql.log.published:PublishedTable.listed",

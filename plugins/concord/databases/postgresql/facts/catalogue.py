@@ -42,6 +42,7 @@ class Column:
     version: str = field(default="", compare=False)  #: another one whenever the column itself was altered
     default_oid: int = field(default=0, compare=False)
     plain: bool = True  #: its type's name describes the type completely (`columns_query`)
+    virtual: bool = False  #: generated whenever it is read, from PostgreSQL 18 on
 
     @property
     def sql(self) -> str:
@@ -257,6 +258,7 @@ def _column(row: Row, types: Mapping[int, Row]) -> Column:
         version=row["version"],
         default_oid=row["default_oid"],
         plain=row["plain"],
+        virtual=row["virtual"],
     )
 
 

@@ -65,7 +65,7 @@ def columns_query(oids: str, attributes: str = "pg_attribute") -> str:
     """
     return f"""
 SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
-       a.attgenerated <> '' AS generated, a.attidentity AS identity,
+       a.attgenerated <> '' AS generated, a.attgenerated = 'v' AS virtual, a.attidentity AS identity,
        format_type(a.atttypid, a.atttypmod) AS sql, a.atttypid::bigint AS type_oid, a.atttypmod AS modifier,
        t.typname AS named, e.typname AS element, coalesce(e.typname, t.typname) AS type_name,
        tn.nspname AS type_schema,

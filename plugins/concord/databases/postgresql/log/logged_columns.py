@@ -71,7 +71,7 @@ def _key(published: PublishedTable, relation: Relation) -> tuple[str, ...]:
 
 
 def _table(connection: Connection, table: Table, logged: Sequence[LoggedColumn]) -> Table:
-    query = columns_query(f"ARRAY[{table.oid}::oid]", _attributes(table.oid, logged))
+    query = columns_query(f"ARRAY[{table.oid}::oid]", _attributes(table, logged))
     [found] = answers(connection, query, row_factory=dict_row)
     own_types = {row["type_oid"] for row in found if not row["plain"]}
     lookup = [types_query(own_types)] if own_types else []
@@ -79,16 +79,18 @@ def _table(connection: Connection, table: Table, logged: Sequence[LoggedColumn])
     return replace(table, columns=tuple(columns.get(table.oid, [])))
 
 
-def _attributes(oid: int, logged: Sequence[LoggedColumn]) -> str:
-    """As `pg_attribute` has them."""
+def _attributes(table: Table, logged: Sequence[LoggedColumn]) -> str:
+    """As `pg_attribute` has them. A column that is generated now was generated then."""
+    generated = {column.name for column in table.columns if column.generated}
     rows = ", ".join(
-        f"({place}, {literal(each.name)}, {each.type_oid}::bigint, {each.modifier})"
+        f"({place}, {literal(each.name)}, {each.type_oid}::bigint, {each.modifier},"
+        f" {literal('s' if each.name in generated else '')})"
         for place, each in enumerate(logged, 1)
     )
     return (
-        f"(SELECT {oid}::oid AS attrelid, l.place::int2 AS attnum, l.name::name AS attname,"
-        " l.type::oid AS atttypid, l.modifier::int AS atttypmod, false AS attnotnull, '' AS attgenerated,"
+        f"(SELECT {table.oid}::oid AS attrelid, l.place::int2 AS attnum, l.name::name AS attname,"
+        " l.type::oid AS atttypid, l.modifier::int AS atttypmod, false AS attnotnull, l.generated AS attgenerated,"
         " '' AS attidentity, 0::oid AS attcollation, false AS atthasdef, false AS atthasmissing,"
         " NULL::text AS attmissingval, false AS attisdropped, '' AS xmin"
-        f" FROM (VALUES {rows}) l (place, name, type, modifier))"
+        f" FROM (VALUES {rows}) l (place, name, type, modifier, generated))"
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from concord.databases.contract.quoting import literal, quote, shortened
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.own_schema import SCHEMA
+from concord.databases.postgresql.log import generated_columns
 from concord.databases.postgresql.log.published import PublishedTable
 
 _LEVELS = "concord.replay"
@@ -17,6 +18,9 @@ LEVEL_ROW = f"{_LEVELS} (replication)"
 
 #: Condition on a row `p` of `pg_publication`: all operations of the tables themselves are published.
 WHOLE = "p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate AND NOT p.pubviaroot"
+
+#: The same of its stored generated columns, which it may bring from PostgreSQL 18 on.
+_COMPUTED = "coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class Found:
     name: str
     whole: bool  #: all operations are published
     by_schema: bool  #: so are tables that nobody has named
+    computed: bool  #: and their stored generated columns
     mark: str | None
     members: dict[int, Member]  #: by oid
 
@@ -152,24 +157,25 @@ def find(connection: Connection, name: str) -> Found:
     """One that is not there has no members."""
     found = rows(
         connection,
-        f"SELECT {WHOLE}, EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnpubid = p.oid),"
+        f"SELECT {WHOLE}, EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnpubid = p.oid), {_COMPUTED},"
         " obj_description(p.oid, 'pg_publication'), r.prrelid::bigint,"
         f" format('%s.%s', n.nspname, c.relname), n.nspname = {literal(SCHEMA)}, r.prattrs IS NULL,"
         " c.relreplident = 'f', r.prqual IS NOT NULL, (SELECT coalesce(array_agg(a.attname::text), '{}')"
         " FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum > 0 AND NOT a.attisdropped"
-        " AND a.attgenerated = '' AND coalesce(a.attnum = ANY (r.prattrs::int2[]), true))"
+        f" AND (a.attgenerated = '' OR a.attgenerated = 's' AND {_COMPUTED} AND r.prattrs IS NULL)"
+        " AND coalesce(a.attnum = ANY (r.prattrs::int2[]), true))"
         " FROM pg_publication p LEFT JOIN (pg_publication_rel r JOIN pg_class c ON c.oid = r.prrelid"
         " JOIN pg_namespace n ON n.oid = c.relnamespace) ON r.prpubid = p.oid"
-        f" WHERE p.pubname = {literal(name)} ORDER BY 5",
+        f" WHERE p.pubname = {literal(name)} ORDER BY 6",
     )
     if not found:
-        return Found(name, whole=True, by_schema=False, mark=None, members={})
-    whole, by_schema, mark = found[0][:3]
+        return Found(name, whole=True, by_schema=False, computed=False, mark=None, members={})
+    whole, by_schema, computed, mark = found[0][:4]
     members = {}
-    for _, _, _, oid, table, is_own, unlisted, full, filtered, columns in found:
+    for _, _, _, _, oid, table, is_own, unlisted, full, filtered, columns in found:
         if oid is not None:
             members[oid] = Member(table, is_own, unlisted, full, filtered, tuple(sorted(columns)))
-    return Found(name, whole, by_schema, mark, members)
+    return Found(name, whole, by_schema, computed, mark, members)
 
 
 def deviations(
@@ -179,7 +185,7 @@ def deviations(
 
     A table that was dropped and made again has left it without a word.
     """
-    name = found.name
+    name, tables = found.name, generated_columns.as_published(connection, tables)
     yield from _own_deviations(connection, name, own)
     yield from _surplus(found, {each.table.oid for each in tables})
     if own.level and _LEVELS not in {each.name for each in found.members.values()}:
@@ -187,6 +193,9 @@ def deviations(
     if not found.whole:
         listed = ", ".join(str(each.table.name) for each in tables)
         yield f"the publication {name} does not publish every operation of its tables ({listed})"
+    if found.members and found.computed != any(each.computed for each in tables):
+        lacks = "publishes" if found.computed else "does not publish"
+        yield f"the publication {name} {lacks} generated columns"
     for each in tables:
         member = found.members.get(each.table.oid)
         if member is None:
@@ -249,10 +258,11 @@ def identity_problems(
 ) -> Iterator[str]:
     """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete.
 
-    So does another one that filters by columns outside of it, and one that lists columns where the identity is FULL.
-    Such an identity is Concord's own where the publication filters the table. `names`: all that are provisioned
-    together.
+    So does another one that filters by columns outside of it. Where the identity is FULL, so does one that lists
+    columns or leaves generated ones out. Such an identity is Concord's own where the publication filters the table.
+    `names`: all that are provisioned together.
     """
+    yield from generated_columns.problems(connection, tables, names)
     known = ", ".join(map(literal, names))
     for each in tables:
         found = rows(

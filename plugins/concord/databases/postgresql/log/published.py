@@ -34,6 +34,7 @@ class PublishedTable:
     joined: bool = False  #: a mapping makes one value of several, of which an update may send one alone
     kind: Kind = Kind.ROWS
     altered: bool = False  #: its columns are those of the log that waits; it has others by now
+    computed: bool = False  #: the log brings stored generated columns, too (`generated_columns`)
 
     @property
     def full(self) -> bool:
@@ -53,7 +54,11 @@ class PublishedTable:
     @property
     def logged(self) -> tuple[Column, ...]:
         """Those that the log brings: PostgreSQL takes no list of columns where the replica identity is FULL."""
-        return self.columns if self.listed else self.table.sent
+        if self.listed:
+            return self.columns
+        if self.altered or self.computed:
+            return tuple(column for column in self.table.columns if not column.virtual)
+        return self.table.sent
 
     @property
     def cut(self) -> tuple[int, ...] | None:

@@ -16,7 +16,7 @@ from concord.databases.postgresql.facts import (
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.hooks import added_rows
-from concord.databases.postgresql.log import publication
+from concord.databases.postgresql.log import generated_columns, publication
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
 from concord.databases.postgresql.queued import (
@@ -249,6 +249,7 @@ class Replications:
                 known = publication.is_known(connection, name)
                 whole = publication.whole_identities(publication.find(connection, name))
                 yield from publication.statements(name, tables, known, whole, self._own(name))
+                yield from generated_columns.option(connection, name, tables)
             yield from interruptions.remembered(source)
         yield from call_objects.removal(connection, self.carried)
         yield from interruptions.counted(triggers.SOURCE, [each.oid for each in self.captured])

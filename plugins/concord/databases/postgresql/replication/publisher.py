@@ -25,7 +25,7 @@ from concord.databases.postgresql.facts.connection import (
     connect,
     one,
 )
-from concord.databases.postgresql.log import publication, same_history, slot
+from concord.databases.postgresql.log import generated_columns, publication, same_history, slot
 from concord.databases.postgresql.log.frames import Frames, log_connection, number
 from concord.databases.postgresql.log.logged_columns import as_logged, first_relations
 from concord.databases.postgresql.log.published import Kind, Published
@@ -95,6 +95,9 @@ class Publisher(PublishedEnd):
             version_tables.published(site, wanted, of_rows, tables)
             if how.queued
             else with_calls(site, of_rows, how.procedures, tables)
+        )
+        published = replace(
+            published, tables=generated_columns.as_published(self.connection, published.tables)
         )
         captured = interruptions.read(self.connection, interruptions.published(self._publication))
         own = publication.Own(level=how.both_ways)
