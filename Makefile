@@ -40,9 +40,9 @@ own: install ## Write what two databases of your own need: SITES="london=HOST:PO
 airflow: install ## Start a local Airflow with the demo's sites and DAGs; Ctrl-C stops it
 	@$(PYTHON) -m demo.airflow
 
-PYTEST = $(PYTHON) -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
+PYTEST = $(if $(POSTGRES),TESTS_POSTGRES=$(POSTGRES)) $(PYTHON) -m pytest -n $(or $(WORKERS),2) --dist loadfile --no-loadscope-reorder
 .PHONY: test
-test: install-dev ## Run the tests that every commit must pass; TESTS="FILE …" chooses, WORKERS=4 on four cores
+test: install-dev ## Run the tests that every commit must pass; TESTS="FILE …" and POSTGRES=18 choose, WORKERS=4 on four cores
 	$(PYTEST) --quick=$(or $(shell git rev-parse HEAD 2>/dev/null),none) $(TESTS)
 
 .PHONY: test-all

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +22,7 @@ from psycopg import sql
 from concord.machine.java import java_home
 from embedded.connect_server import ConnectServer, connect_server
 from embedded.postgres import Server
+from tests.given.releases import differ, release_of
 from tests.suite import PROJECT, order, selection, whole_run
 
 if TYPE_CHECKING:
@@ -142,19 +143,44 @@ def pytest_unconfigure() -> None:
 
 
 class Database(NamedTuple):
-    """A fresh, empty database, and the superuser's way to it."""
+    """A fresh, empty database, the superuser's way to it, and its server."""
 
     name: str
     uri: str
+    server: Server
 
 
-#: Makes a database as a copy of the named template; an empty one without a name.
+#: Makes a database as a copy of the named template, an empty one without a name, on the server of the site that is
+#: named; London's without one.
 MakeDatabase = Callable[..., Database]
+
+#: The server of a site, by its name. All sites have the same, but where `make test` has two versions of PostgreSQL.
+ServerOf = Callable[[str], Server]
 
 
 @pytest.fixture(scope="session")
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The PostgreSQL 16 server that the tests share. A test that stops or crashes one makes its own."""
+    """The PostgreSQL server that the tests share. A test that stops or crashes one makes its own."""
+    with _shared(request.session, tmp_path_factory, release_of("london")) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def server_of(
+    request: pytest.FixtureRequest, server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerOf]:
+    """The shared server of each site: one for all, or one for London and one for the others."""
+    if not differ():
+        yield lambda _: server
+        return
+    with _shared(request.session, tmp_path_factory, release_of("capetown")) as others:
+        yield lambda site: server if site == "london" else others
+
+
+@contextmanager
+def _shared(
+    session: pytest.Session, tmp_path_factory: pytest.TempPathFactory, version: int
+) -> Iterator[Server]:
     # It need not outlive the machine, and thousands of logins need not hash their passwords four thousand times each.
     without_care = {
         "fsync": "off",
@@ -169,10 +195,10 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     }
     with ExitStack() as stack:
         folder = _in_memory(stack) or tmp_path_factory.mktemp("postgres")
-        shared = Server.create(folder / "server", settings=without_care)
+        shared = Server.create(folder / "server", version=version, settings=without_care)
         _hash_anew(shared)
         yield shared
-        _keep_log(request.session, shared.log)
+        _keep_log(session, shared.log)
         shared.remove()
 
 
@@ -202,19 +228,19 @@ def _in_memory(stack: ExitStack) -> Path | None:
 
 
 @pytest.fixture
-def database(server: Server) -> Iterator[MakeDatabase]:
+def database(server_of: ServerOf) -> Iterator[MakeDatabase]:
     """Call it for a fresh database, as often as needed; each is dropped when the test ends."""
-    made: list[str] = []
+    made: list[Database] = []
 
-    def new_database(template: str = "template1") -> Database:
-        name = f"test_{os.urandom(6).hex()}"
+    def new_database(template: str = "template1", site: str = "london") -> Database:
+        name, server = f"test_{os.urandom(6).hex()}", server_of(site)
         server.create_database(name, template)
-        made.append(name)
-        return Database(name, server.uri(name))
+        made.append(Database(name, server.uri(name), server))
+        return made[-1]
 
     yield new_database
-    for name in made:
-        server.drop_database(name)
+    for each in made:
+        each.server.drop_database(each.name)
 
 
 @pytest.fixture(scope="session")
@@ -272,29 +298,31 @@ def classic() -> None:
 
 
 @pytest.fixture(scope="session")
-def server_with_logins(server: Server) -> Server:
-    """The same server, with a reader's, an applier's and an application's login."""
+def server_with_logins(server_of: ServerOf) -> Server:
+    """London's server, with a reader's, an applier's and an application's login, which the other sites' has too."""
     from tests.given.site import create_logins  # noqa: PLC0415 - most tests need no site
 
-    with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        create_logins(superuser)
-    return server
+    for each in {server_of(site) for site in ("london", "capetown")}:
+        with psycopg.connect(each.uri("postgres"), autocommit=True) as superuser:
+            create_logins(superuser)
+    return server_of("london")
 
 
 @pytest.fixture(scope="session")
-def templates(server_with_logins: Server) -> "TemplateDatabases":
+def templates(server_with_logins: Server, server_of: ServerOf) -> "TemplateDatabases":
     """Provisioned databases to copy, with the logins of `server_with_logins`."""
     from tests.given.template_databases import TemplateDatabases  # noqa: PLC0415 - most tests need no site
 
-    return TemplateDatabases(server_with_logins)
+    return TemplateDatabases(server_of)
 
 
 @pytest.fixture(scope="session")
-def airflow_logins(server: Server) -> None:
+def airflow_logins(server_of: ServerOf) -> None:
     """The logins that connections of Airflow's have."""
     from tests.given.airflow_pair import make_logins  # noqa: PLC0415 - it brings Airflow
 
-    make_logins(server)
+    for each in {server_of(site) for site in ("london", "capetown")}:
+        make_logins(each)
 
 
 @pytest.fixture(autouse=True)

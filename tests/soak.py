@@ -33,6 +33,7 @@ from tests.given import version_account
 from tests.given.link_steps import STEPS
 from tests.given.many_sites import Link, Network, Topology, begin_network
 from tests.given.random_writers import KEYS, Writer
+from tests.given.releases import release_of
 from tests.given.site import Site, create_logins
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -207,7 +208,7 @@ def violations(network: Network) -> Iterator[str]:
 @contextmanager
 def mesh(folder: Path, spark: Callable[[], SparkSession]) -> Iterator[tuple[Network, Server]]:
     """Three sites, each synchronized with each, on a server of their own."""
-    server = Server.create(folder / "server")
+    server = Server.create(folder / "server", version=release_of("london"))
     try:
         with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
             create_logins(superuser)

@@ -18,6 +18,7 @@ import psycopg
 
 from embedded.postgres import Server
 from tests.docs.transcript import Shell, played
+from tests.given.releases import release_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 RECIPE, REMOVAL = PROJECT / "docs" / "own-databases.md", PROJECT / "docs" / "uninstall.md"
@@ -32,7 +33,9 @@ def customers(directory: Path) -> Iterator[tuple[Server, Server]]:
     """Two servers as their DBA has them: an owner, a clerk, and the recipe's tables, with rows at the first."""
     tables = _sql(RECIPE)
     with ExitStack() as stack:
-        london, capetown = (Server.create(directory / host) for host in HOSTS)
+        london, capetown = (
+            Server.create(directory / host, version=release_of(host.split(".")[1])) for host in HOSTS
+        )
         for server in (london, capetown):
             stack.callback(server.remove)
             server.create_database("crm")

@@ -144,13 +144,12 @@ def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 class PairMaker:
     """Makes pairs of two databases, each known to Airflow by its connections until the next one is made."""
 
-    server: Server
     spark_connection: str
     folder: Path
 
     def connect(self, databases: Mapping[str, Database], monkeypatch: pytest.MonkeyPatch) -> Pair:
         for name, database in databases.items():
-            connect_airflow(monkeypatch, name, self.server, database.name)
+            connect_airflow(monkeypatch, name, database.server, database.name)
         path = self.folder / "concord.yaml"
         path.write_text(CONFIGURATION)
         monkeypatch.setenv("CONCORD_CONFIG", str(path))
@@ -172,17 +171,15 @@ class PairMaker:
 
 
 def _with_tables(empty: MakeDatabase) -> dict[str, Database]:
-    databases = {name: empty() for name in SITES}
+    databases = {name: empty(site=name) for name in SITES}
     for database in databases.values():
         Site(database.uri).run(TABLES)
     return databases
 
 
 @pytest.fixture
-def maker(
-    connect: ConnectServer, server: Server, airflow_logins: None, airflow_home: Path, tmp_path: Path
-) -> PairMaker:
-    return PairMaker(server, connect.connection, tmp_path)
+def maker(connect: ConnectServer, airflow_logins: None, airflow_home: Path, tmp_path: Path) -> PairMaker:
+    return PairMaker(connect.connection, tmp_path)
 
 
 @pytest.fixture

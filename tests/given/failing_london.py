@@ -8,6 +8,7 @@ import pytest
 from embedded.postgres import Server
 from tests.conftest import Database
 from tests.given.airflow_pair import Pair, Site, connect_airflow, make_logins
+from tests.given.releases import release_of
 from tests.given.typed_commands import Terminal
 from tests.given.typed_page import Page
 
@@ -15,7 +16,8 @@ from tests.given.typed_page import Page
 @pytest.fixture(scope="module")
 def london_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = {"wal_level": "logical", "max_slot_wal_keep_size": "1GB"}
-    with Server.create(tmp_path_factory.mktemp("london") / "server", settings=settings) as server:
+    folder = tmp_path_factory.mktemp("london") / "server"
+    with Server.create(folder, version=release_of("london"), settings=settings) as server:
         make_logins(server)
         yield server
 

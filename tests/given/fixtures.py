@@ -58,6 +58,13 @@ def site_on(server: Server, name: str, database: str, *, by_log: bool = False) -
     return Site(name, server.host, server.port, database, server.superuser, server.password, by_log)
 
 
+def two_sites(database: MakeDatabase) -> Iterator[Site]:
+    """London and Cape Town in new databases, each on its server."""
+    for name in ("london", "capetown"):
+        made = database(site=name)
+        yield site_on(made.server, name, made.name)
+
+
 def spark_of(request: pytest.FixtureRequest) -> Callable[[], SparkSession]:
     """The session's Spark, which starts when it is first called."""
     return lambda: request.getfixturevalue("spark")
@@ -98,12 +105,12 @@ def copied_sites(
 
     def sites_in(databases: Mapping[str, Database]) -> dict[str, Site]:
         return {
-            name: site_on(templates.server, name, each.name, by_log=captures[name] is Capture.LOG)
+            name: site_on(each.server, name, each.name, by_log=captures[name] is Capture.LOG)
             for name, each in databases.items()
         }
 
     def provisioned(empty: MakeDatabase) -> Provisioned:
-        databases = {name: empty() for name in captures}
+        databases = {name: empty(site=name) for name in captures}
         sites = sites_in(databases)
         with ExitStack() as ends:  # provisioning may be refused
             for site in sites.values():
@@ -227,7 +234,8 @@ def network(
             return captures.get(name, capture)
 
         def make_site(name: str) -> Site:
-            return site_on(server_with_logins, name, database().name, by_log=capture_at(name) is Capture.LOG)
+            made = database(site=name)
+            return site_on(made.server, name, made.name, by_log=capture_at(name) is Capture.LOG)
 
         def provision(sites: Mapping[str, Site]) -> tuple[ReplicatedTable, ...]:
             return begin_network(topology, sites.__getitem__, ddl, spark).tables
@@ -256,14 +264,14 @@ def prepared_network(
     spark = spark_of(request)
 
     def site_in(name: str, within: Database) -> Site:
-        return site_on(templates.server, name, within.name)
+        return site_on(within.server, name, within.name)
 
     def make(key: Hashable, prepare: Callable[[MakeNetwork], Network]) -> Network:
         def provisioned(empty: MakeDatabase) -> Provisioned:
             databases: dict[str, Database] = {}
 
             def make_site(name: str) -> Site:
-                databases[name] = empty()
+                databases[name] = empty(site=name)
                 return site_in(name, databases[name])
 
             prepared = prepare(lambda topology, *ddl: begin_network(topology, make_site, ddl, spark))
@@ -278,7 +286,7 @@ def prepared_network(
                 prepared,
                 by_name=sites,
                 spark=spark,
-                make_site=lambda name: site_in(name, database()),
+                make_site=lambda name: site_in(name, database(site=name)),
                 reports=[*prepared.reports],
             )
         )
@@ -291,8 +299,8 @@ def prepared_network(
 
 
 @pytest.fixture
-def sites(server_with_logins: Server, database: Callable[[], Database]) -> Iterator[Bare]:
-    both = Bare(*(site_on(server_with_logins, name, database().name) for name in ("london", "capetown")))
+def sites(server_with_logins: Server, database: MakeDatabase) -> Iterator[Bare]:
+    both = Bare(*two_sites(database))
     yield both
     for site in both.sites:
         site.connection.close()
@@ -315,7 +323,7 @@ def shops(
             return open_shops(sites["london"], sites["capetown"], spark, **changed)
 
         if changed:  # no two tests change the same
-            sites = {name: site_on(server_with_logins, name, database().name) for name in names}
+            sites = dict(zip(names, two_sites(database), strict=True))
             both = opened(sites)
         else:
             captures = dict.fromkeys(names, Capture.TRIGGERS)
@@ -330,10 +338,10 @@ def shops(
 
 @pytest.fixture
 def copies(
-    request: pytest.FixtureRequest, server_with_logins: Server, database: Callable[[], Database]
+    request: pytest.FixtureRequest, server_with_logins: Server, database: MakeDatabase
 ) -> Iterator[Copies]:
     """London with ten flights; Cape Town empty; nothing provisioned."""
-    london, capetown = (site_on(server_with_logins, name, database().name) for name in ("london", "capetown"))
+    london, capetown = two_sites(database)
     london.run(*FLIGHTS)
     yield Copies(london, capetown, spark_of(request))
     for site in (london, capetown):
@@ -358,16 +366,14 @@ MakeUnlike = Callable[..., Pair]
 def unlike(
     request: pytest.FixtureRequest,
     server_with_logins: Server,
-    database: Callable[[], Database],
+    database: MakeDatabase,
     tmp_path: Path,
 ) -> Iterator[MakeUnlike]:
     """Call it with the table entry and each site's own statements."""
     made: list[Pair] = []
 
     def make(entries: str, london_ddl: str, capetown_ddl: str) -> Pair:
-        london, capetown = (
-            site_on(server_with_logins, name, database().name) for name in ("london", "capetown")
-        )
+        london, capetown = two_sites(database)
         london.run(london_ddl)
         capetown.run(capetown_ddl)
         tables = configured(entries, tmp_path)

@@ -8,11 +8,13 @@ from pathlib import Path
 import psycopg
 
 from embedded.postgres import Server
+from tests.given.releases import release_of
 from tests.given.site import Site, create_logins
 
 
-def mortal_server(directory: Path, *, version: int = 16, **settings: str) -> Server:
-    server = Server.create(directory, version=version, settings=settings)
+def mortal_server(directory: Path, *, version: int | None = None, **settings: str) -> Server:
+    """A server with the tests' logins, of London's version where none is asked for."""
+    server = Server.create(directory, version=version or release_of("london"), settings=settings)
     with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
         create_logins(superuser)
     return server

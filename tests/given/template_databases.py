@@ -14,8 +14,7 @@ import psycopg
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.facts.own_schema import IDENTITY
 from concord.databases.postgresql.sites import owner
-from embedded.postgres import Server
-from tests.conftest import Database, MakeDatabase
+from tests.conftest import Database, MakeDatabase, ServerOf
 
 #: Keys whose templates are kept at a time. The tests of a file share one or two.
 KEPT = 8
@@ -29,10 +28,10 @@ class Provisioned(NamedTuple):
 
 
 class TemplateDatabases:
-    """The templates of one server."""
+    """The templates of the shared servers."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
+    def __init__(self, server_of: ServerOf) -> None:
+        self._server_of = server_of
         self._templates: OrderedDict[Hashable, Provisioned] = OrderedDict()
         self._made = 0
 
@@ -41,8 +40,8 @@ class TemplateDatabases:
     ) -> Provisioned:
         """Copies of the databases that `provision` makes, and its result.
 
-        `provision` is called once a key, with a function that returns an empty database, and must leave no connection
-        and no replication slot. `database` makes the copies.
+        `provision` is called once a key, with a function that returns an empty database on the server of a site. It
+        must leave no connection and no replication slot. `database` makes the copies.
         """
         if key not in self._templates:
             self._templates[key] = provision(self._empty)
@@ -51,25 +50,25 @@ class TemplateDatabases:
         while len(self._templates) > KEPT:
             _, oldest = self._templates.popitem(last=False)
             for each in oldest.databases.values():
-                self.server.drop_database(each.name)
+                each.server.drop_database(each.name)
         originals, result = self._templates[key]
-        copies = {site: database(original.name) for site, original in originals.items()}
+        copies = {site: database(original.name, site) for site, original in originals.items()}
         for site, copy in copies.items():
             _become_a_site(copy, originals[site])
         return Provisioned(copies, result)
 
     def _end_sessions(self, template: Provisioned) -> None:
         """A database with sessions cannot be copied; those that were closed may take a moment to end."""
-        names = [each.name for each in template.databases.values()]
-        with psycopg.connect(self.server.uri("postgres"), autocommit=True) as superuser:
-            end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = ANY (%s)"
-            superuser.execute(end, [names])
+        end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = %s"
+        for each in template.databases.values():
+            with psycopg.connect(each.server.uri("postgres"), autocommit=True) as superuser:
+                superuser.execute(end, [each.name])
 
-    def _empty(self, template: str = "template1") -> Database:
+    def _empty(self, template: str = "template1", site: str = "london") -> Database:
         self._made += 1
-        name = f"template_of_tests_{self._made}"
-        self.server.create_database(name, template)
-        return Database(name, self.server.uri(name))
+        name, server = f"template_of_tests_{self._made}", self._server_of(site)
+        server.create_database(name, template)
+        return Database(name, server.uri(name), server)
 
 
 def _become_a_site(copy: Database, original: Database) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from concord.repository.migration import migrate
 from concord.repository.opening import open_repository
 from embedded.postgres import Server
+from tests.given.releases import release_of
 
 #: Makes the URL of a database that does not exist yet (SQLite) or is empty (PostgreSQL).
 NewUrl = Callable[[], str]
@@ -18,7 +19,8 @@ NewUrl = Callable[[], str]
 @pytest.fixture(scope="session")
 def repository_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("repository") / "server"
-    with Server.create(directory, settings={"fsync": "off"}) as server:  # no test crashes this one
+    settings = {"fsync": "off"}  # no test crashes this one
+    with Server.create(directory, version=release_of("repository"), settings=settings) as server:
         yield server
 
 

@@ -13,6 +13,7 @@ from concord.messages.errors import ConcordError, SitesDiffer, SubscriberInvalid
 from embedded.postgres import Server
 from tests.given.at_step import At
 from tests.given.killed_process import killed_at
+from tests.given.releases import release_of
 from tests.given.replicated_sites import STEPS, Replicated, begin_replicated
 from tests.given.site import Site, create_logins
 
@@ -146,8 +147,8 @@ def two_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serv
     """Each may crash; what they have committed is on disk."""
     settings, folder = {"wal_level": "logical"}, tmp_path_factory.mktemp("crashing")
     with (
-        Server.create(folder / "london", settings=settings) as london,
-        Server.create(folder / "capetown", settings=settings) as capetown,
+        Server.create(folder / "london", version=release_of("london"), settings=settings) as london,
+        Server.create(folder / "capetown", version=release_of("capetown"), settings=settings) as capetown,
     ):
         for server in (london, capetown):
             with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.postgres import Server
 from tests.given.airflow_pair import PairMaker
 
 
 @pytest.fixture
-def maker(server: Server, airflow_logins: None, airflow_home: Path, tmp_path: Path) -> PairMaker:
-    return PairMaker(server, "spark://localhost", tmp_path)
+def maker(airflow_logins: None, airflow_home: Path, tmp_path: Path) -> PairMaker:
+    return PairMaker("spark://localhost", tmp_path)

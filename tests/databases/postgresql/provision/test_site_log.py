@@ -12,6 +12,7 @@ from concord.messages.errors import ProvisioningRefused
 from embedded.postgres import Server
 from tests.given.bare_sites import Bare, installation
 from tests.given.fixtures import site_on
+from tests.given.releases import release_of
 from tests.given.site import APPLIER, LOG_READER, Site, create_logins, every_table, make_tables
 
 TABLES = (
@@ -136,7 +137,8 @@ def test_no_script_makes_a_slot(london: Site) -> None:
 def test_a_server_whose_log_has_no_rows_is_refused_before_anything_is_written(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    server = Server.create(tmp_path_factory.mktemp("replica") / "server", settings={"wal_level": "replica"})
+    folder, settings = tmp_path_factory.mktemp("replica") / "server", {"wal_level": "replica"}
+    server = Server.create(folder, version=release_of("london"), settings=settings)
     try:
         server.create_database("london")
         site = site_on(server, "london", "london")
