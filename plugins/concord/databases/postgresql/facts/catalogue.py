@@ -33,7 +33,7 @@ class Column:
     identity: str  #: '', 'a' for ALWAYS, 'd' for BY DEFAULT
     deterministic: bool  #: False for a collation under which unequal texts are equal (F41)
     type_schema: str  #: where its type lives: a cast needs USAGE on it
-    type_name: str  #: of an array that of its elements: a table that holds such values needs USAGE on it
+    granted: tuple[str, str]  #: the type that needs USAGE for a table that holds such values, with its schema
     default: str | None = None  #: the expression that fills it where a row does not say
     place: int = 0  #: pg_attribute.attnum: another one when it was dropped and added again
     filled: str | None = None  #: what the rows got that were there when the column was added
@@ -249,7 +249,7 @@ def _column(row: Row, types: Mapping[int, Row]) -> Column:
         identity=row["identity"],
         deterministic=row["deterministic"],
         type_schema=row["type_schema"],
-        type_name=row["type_name"],
+        granted=(row["granted_schema"], row["granted_name"]),
         default=row["default_expression"],
         place=row["place"],
         filled=row["filled"],

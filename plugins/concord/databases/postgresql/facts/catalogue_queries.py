@@ -55,6 +55,10 @@ SELECT start, kind, string_agg(
   FROM below GROUP BY start, kind) y"""
 
 
+#: From PostgreSQL 17 on, a multirange type has the privileges of its range type, and takes none of its own.
+_MULTIRANGES_FOLLOW = "current_setting('server_version_num')::int >= 170000"
+
+
 def columns_query(oids: str, attributes: str = "pg_attribute") -> str:
     """Of the tables `oids`: their columns, with the names of their types.
 
@@ -67,8 +71,8 @@ def columns_query(oids: str, attributes: str = "pg_attribute") -> str:
 SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_null,
        a.attgenerated <> '' AS generated, a.attgenerated = 'v' AS virtual, a.attidentity AS identity,
        format_type(a.atttypid, a.atttypmod) AS sql, a.atttypid::bigint AS type_oid, a.atttypmod AS modifier,
-       t.typname AS named, e.typname AS element, coalesce(e.typname, t.typname) AS type_name,
-       tn.nspname AS type_schema,
+       t.typname AS named, e.typname AS element, tn.nspname AS type_schema,
+       coalesce(gn.nspname, tn.nspname) AS granted_schema, coalesce(g.typname, e.typname, t.typname) AS granted_name,
        tn.nspname = 'pg_catalog' AND tn.oid = t.typnamespace AND t.typtype = 'b'
          AND (e.oid IS NULL OR e.typtype = 'b' AND e.typcategory <> 'A') AS plain,
        coalesce((SELECT l.collisdeterministic FROM pg_collation l WHERE l.oid = a.attcollation), true) AS deterministic,
@@ -82,6 +86,9 @@ SELECT a.attrelid::bigint AS table_oid, a.attname AS name, a.attnotnull AS not_n
   FROM {attributes} a JOIN pg_type t ON t.oid = a.atttypid
   LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
   JOIN pg_namespace tn ON tn.oid = coalesce(e.typnamespace, t.typnamespace)
+  LEFT JOIN pg_range m ON m.rngmultitypid = coalesce(e.oid, t.oid) AND {_MULTIRANGES_FOLLOW}
+  LEFT JOIN pg_type g ON g.oid = m.rngtypid
+  LEFT JOIN pg_namespace gn ON gn.oid = g.typnamespace
  WHERE a.attrelid = ANY ({oids}) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum"""
 

@@ -120,10 +120,10 @@ def of_hook(hook: Hook | None, applier: str) -> Iterator[Grant]:
 def of_types(columns: Collection[Column], applier: str) -> Iterator[Grant]:
     """A value that travels as text is cast back by its type's name. The name is seen only in a schema one may use,
     and tables hold it."""
-    own = {(column.type_schema, column.type_name) for column in columns}
-    for schema, name in sorted(each for each in own if each[0] != "pg_catalog"):
+    own = {(column.type_schema, column.granted) for column in columns}
+    for schema, granted in sorted(each for each in own if each[0] != "pg_catalog"):
         yield usage(applier, schema)
-        yield Grant(applier, ("USAGE",), Kind.TYPE, (schema, name))
+        yield Grant(applier, ("USAGE",), Kind.TYPE, granted)
 
 
 def of_snapshot_source(relation: TableName, logins: Logins) -> Iterator[Grant]:
