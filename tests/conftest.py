@@ -186,13 +186,14 @@ def _shared(
         "fsync": "off",
         "full_page_writes": "off",
         "max_wal_size": "256MB",
-        "scram_iterations": "1",
         # Transactional replication reads the log.
         "wal_level": "logical",
         "max_replication_slots": "64",
         "max_wal_senders": "64",
         "max_slot_wal_keep_size": "50GB",
     }
+    if version >= 16:
+        without_care["scram_iterations"] = "1"
     with ExitStack() as stack:
         folder = _in_memory(stack) or tmp_path_factory.mktemp("postgres")
         shared = Server.create(folder / "server", version=version, settings=without_care)

@@ -19,4 +19,10 @@ TABLES = {
     "domain": "CREATE DOMAIN words AS text CHECK (inner_{kind}(VALUE) <> '');"
     " CREATE TABLE book (id int PRIMARY KEY, title words)",
 }
+#: From PostgreSQL 17 on, CREATE INDEX itself has no such search_path: the function loses it afterwards.
+INDEX_OF_SQL = (
+    "ALTER FUNCTION inner_sql SET search_path = public",
+    "CREATE INDEX ON book (inner_sql(title))",
+    "ALTER FUNCTION inner_sql RESET search_path",
+)
 OTHERS = ("CREATE TABLE shop (id int PRIMARY KEY, name text)", "INSERT INTO shop VALUES (1, 'one')")

@@ -14,6 +14,11 @@ def release_of(site: str) -> int:
     return others[0] if others and site != "london" else london
 
 
+def have_pgvector() -> bool:
+    """Whether the servers of all sites have the extension `vector`: those of the demo's wheel do."""
+    return {release_of("london"), release_of("capetown")} <= {16, 18}
+
+
 def differ() -> bool:
     """Whether London's server has another version than that of the other sites."""
     return release_of("london") != release_of("capetown")

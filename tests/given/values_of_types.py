@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from tests.given.releases import have_pgvector
+
 #: Types of the user's own that the tables below need, at both sites.
 OWN_TYPES = (
-    "CREATE EXTENSION vector",
+    *(["CREATE EXTENSION vector"] if have_pgvector() else []),
     'CREATE SCHEMA "Own ""Types"',
     "CREATE TYPE mood AS ENUM ('glad', 'it''s \"so\" so', 'a, b', '')",
     "CREATE TYPE \"Own \"\"Types\".\"Odd Mood\" AS ENUM ('ä', '{b}', 'NULL')",
@@ -43,6 +45,13 @@ _ODD_TEXTS = _texts(
     "a\u202eright to left",
     "%s %(x)s $1 :x ?",
 )
+
+#: Of the extension `vector`.
+_VECTORS = {
+    "vector(3)": ["'[0.1,-0,3]'", "'[1e-45,3.4028235e38,20]'"],
+    "halfvec(2)": ["'[0.1,65504]'", "'[-0,6e-8]'"],
+    "sparsevec(5)": ["'{1:0.1,3:-2}/5'", "'{}/5'"],
+}
 
 VALUES: Mapping[str, Sequence[str]] = {
     "smallint": ["-32768", "0", "32767"],
@@ -144,9 +153,7 @@ VALUES: Mapping[str, Sequence[str]] = {
     "xid8": ["'0'", "'18446744073709551615'"],
     "pg_snapshot": ["'10:20:10,14,15'", "'1:1:'"],
     "txid_snapshot": ["'10:20:10,14,15'"],
-    "vector(3)": ["'[0.1,-0,3]'", "'[1e-45,3.4028235e38,20]'"],
-    "halfvec(2)": ["'[0.1,65504]'", "'[-0,6e-8]'"],
-    "sparsevec(5)": ["'{1:0.1,3:-2}/5'", "'{}/5'"],
+    **(_VECTORS if have_pgvector() else {}),
     "jsonpath": _texts('$."a b"[*] ? (@.x > 1.5)', "strict $"),
     "point": ["'(0.1,-0)'", "'(NaN,Infinity)'", "'(5e-324,1.7976931348623157e308)'"],
     "line": ["'{0.1,2,3}'"],

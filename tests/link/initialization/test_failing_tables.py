@@ -8,7 +8,7 @@ import pytest
 from concord.messages.errors import ConcordError
 from embedded.postgres import Server
 from tests.conftest import Database
-from tests.given.failing_objects import BOOK, FUNCTIONS, OTHERS, TABLES
+from tests.given.failing_objects import BOOK, FUNCTIONS, INDEX_OF_SQL, OTHERS, TABLES
 from tests.given.fixtures import MakePair, site_on, spark_of
 from tests.given.strangers import forget, initialized, unstamped
 from tests.given.two_sites import Pair, begin
@@ -54,7 +54,7 @@ def test_a_function_that_relies_on_search_path_is_named_with_its_table(
 def test_a_table_that_cannot_be_read_is_named(pair: MakePair, site: str, how: str) -> None:
     """PostgreSQL looks into a function of SQL when it plans any statement about the table."""
     sites = strangers(pair(*FUNCTIONS, BOOK, *OTHERS))
-    getattr(sites, site).run("CREATE INDEX ON book (inner_sql(title))")
+    getattr(sites, site).run(*INDEX_OF_SQL)
     message = failed(sites, how)
     assert message.startswith("public.book: ")
     assert NORM in message

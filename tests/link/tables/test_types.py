@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from concord.databases.postgresql.facts.types import AS_TEXT, NATIVE, ONE_IMAGE
 from tests.conftest import Database
 from tests.given.fixtures import MakePair
+from tests.given.releases import have_pgvector
 from tests.given.site import APPLIER
 from tests.given.table_of_types import COLUMNS, LONGEST, SAMPLE, by_type, insert_samples
 from tests.given.two_sites import carried
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.spark
 
 #: The types that the embedded server cannot hold: it is built without libxml and without these extensions.
 NOT_IN_THIS_SERVER = {"xml", "citext", "hstore", "ltree", "cube", "geometry", "geography"} | {
-    *("ean13", "isbn", "isbn13", "ismn", "ismn13", "issn13", "upc")
+    *("ean13", "isbn", "isbn13", "ismn", "ismn13", "issn13", "upc"),
+    *(() if have_pgvector() else ("vector", "halfvec", "sparsevec")),
 }
 
 

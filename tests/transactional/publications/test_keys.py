@@ -7,6 +7,7 @@ import pytest
 
 from concord.messages.errors import ProvisioningRefused
 from tests.given.own_equality import OWN_EQUALITY
+from tests.given.releases import have_pgvector
 from tests.given.replicated_sites import Replicated
 
 Make = Callable[..., Replicated]
@@ -33,11 +34,12 @@ FIT = {
     "years": ("1", "2", "3"),
     "ext.ltree[]": ("{a.b}", "{}", "{c}"),
 }
-UNFIT = ("ext.citext", "ext.ltree", "ext.hstore", "path_of", "mood_of", "public.vector")
+VECTOR = ("public.vector",) if have_pgvector() else ()
+UNFIT = ("ext.citext", "ext.ltree", "ext.hstore", "path_of", "mood_of", *VECTOR)
 TYPES = (
     *OWN_EQUALITY,
     "GRANT USAGE ON SCHEMA ext TO PUBLIC",
-    "CREATE EXTENSION vector",
+    *(["CREATE EXTENSION vector"] if VECTOR else []),
     "CREATE TYPE mood AS ENUM ('low', 'high', 'none')",
     "CREATE TYPE pair AS (n int, t text)",
     "CREATE DOMAIN years AS int CHECK (VALUE > 0)",
