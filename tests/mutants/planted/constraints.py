@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 FIRM = "tests/link/constraints/test_firm_rows.py"
 CHILDREN = "tests/link/constraints/test_firm_children.py"
+MANY = "tests/link/constraints/test_many_foreign_keys.py"
 MOVED = "tests/link/logged/test_moved_parents.py"
 
 CONSTRAINTS = (
@@ -162,5 +163,26 @@ CONSTRAINTS = (
         "if len(groups) > 1:",
         "if False:",
         f"{CHILDREN} -k 'cannot_come_back and forward'",
+    ),
+    Mutant(
+        "a run repairs so many foreign keys and no more",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending.run",
+        "MOST_ROUNDS + ROUNDS_OF_EACH * len(self._suspects())",
+        "MOST_ROUNDS",
+        f"{MANY} -k has_no_limit",
+    ),
+    Mutant(
+        "each repair has every foreign key of the run queried again",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._settle",
+        "self._forget(foreign_key)",
+        "self._found.clear()",
+        f"{MANY} -k queried_again",
+    ),
+    Mutant(
+        "a foreign key is not queried again after its repair",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._forget",
+        "changed.isdisjoint((asked[0].child, asked[0].parent))",
+        "True",
+        f"{MANY} -k has_no_limit",
     ),
 )

@@ -122,7 +122,7 @@ OWN_EQUALITY = (
     ),
     Mutant(
         "a row from before its foreign key is repaired again and again",
-        "concord.databases.postgresql.constraints.foreign_keys:Mending._orphans",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._remaining",
         "if each.identity not in self.older or",
         "if True or",
         NOT_VALID,

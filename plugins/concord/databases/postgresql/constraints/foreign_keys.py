@@ -38,6 +38,8 @@ from concord.tables.replication_set import TableName
 
 #: Far more than any chain of tables is long.
 MOST_ROUNDS = 200
+#: More for each foreign key: a round settles one of them, by one remedy.
+ROUNDS_OF_EACH = 10
 
 
 def write_base(connection: Connection, job: LinkJob, judged: Judged) -> None:
@@ -65,6 +67,8 @@ class Mending:
         self.lost: Counter[str] = Counter()
         #: Orphans from before their foreign key, which is NOT VALID: PostgreSQL leaves them, and so do links.
         self.older = set[tuple[object, ...]]()
+        #: By the foreign key and its children's rows, until a repair changes the child's table or the parent's.
+        self._found: dict[tuple[ForeignKey, str], list[Orphan]] = {}
 
     @cached_property
     def shapes(self) -> Mapping[TableName, Shape]:
@@ -80,7 +84,7 @@ class Mending:
         Raises ConstraintViolated where a link cannot; then nothing was written.
         """
         self._lock()
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MOST_ROUNDS + ROUNDS_OF_EACH * len(self._suspects())):
             found = self._orphans()
             if not found:
                 return self.lost
@@ -100,21 +104,42 @@ class Mending:
                     references.lock_parents(self.connection, foreign_key, _staged(each))
 
     def _orphans(self) -> list[Orphan]:
+        """The rows that refer to nothing. Before there are none, every foreign key is queried in this round."""
+        remembered = bool(self._found)
+        found = self._remaining()
+        if found or not remembered:
+            return found
+        self._found.clear()
+        return self._remaining()
+
+    def _remaining(self) -> list[Orphan]:
         found: dict[tuple[object, ...], Orphan] = {}
         for foreign_key, children in self._suspects():
-            child = (
-                self.shapes.get(foreign_key.child)
-                if self.left or self.restored or self.followed
-                else self._judged(foreign_key)
-            )
-            parent = self.shapes[foreign_key.parent] if foreign_key.parent in self.left else None
-            with references.writing(foreign_key, self.judged, self.job.target.name):
-                for each in references.find(
-                    self.connection, foreign_key, children, child=child, parent=parent
-                ):
-                    if each.identity not in self.older or each.lost or each.known:
-                        found[each.identity] = each
+            if (foreign_key, children) not in self._found:
+                self._found[foreign_key, children] = self._find(foreign_key, children)
+            for each in self._found[foreign_key, children]:
+                if each.identity not in self.older or each.lost or each.known:
+                    found[each.identity] = each
         return list(found.values())
+
+    def _find(self, foreign_key: ForeignKey, children: str) -> list[Orphan]:
+        child = (
+            self.shapes.get(foreign_key.child)
+            if self.left or self.restored or self.followed
+            else self._judged(foreign_key)
+        )
+        parent = self.shapes[foreign_key.parent] if foreign_key.parent in self.left else None
+        with references.writing(foreign_key, self.judged, self.job.target.name):
+            return references.find(self.connection, foreign_key, children, child=child, parent=parent)
+
+    def _forget(self, repaired: ForeignKey) -> None:
+        """A repair changes rows of these two tables alone."""
+        changed = {repaired.child, repaired.parent}
+        self._found = {
+            asked: found
+            for asked, found in self._found.items()
+            if changed.isdisjoint((asked[0].child, asked[0].parent))
+        }
 
     def _judged(self, foreign_key: ForeignKey) -> Shape:
         return self.judged[foreign_key.child].staged.shape
@@ -163,6 +188,7 @@ class Mending:
             else:
                 gone, lost = what is Remedy.DELETE_CHILD, parent in (Parent.LOST, Parent.MOVED)
                 self._give_way(foreign_key, groups[chosen], gone=gone, lost=lost)
+        self._forget(foreign_key)
 
     def _remedy(self, orphan: Orphan, fate: Parent) -> Remedy:
         foreign_key = orphan.foreign_key
