@@ -39,13 +39,17 @@ def logins(database: str) -> list[str]:
 
 
 @contextmanager
-def owned(server: Server, databases: Sequence[str]) -> Iterator[None]:
-    """The tables, which belong to an ordinary role, in each database; the scripts' roles are dropped afterwards."""
+def owned(
+    server: Server, databases: Sequence[str], made: str = MADE, users: Sequence[str] = ()
+) -> Iterator[None]:
+    """The tables, which belong to an ordinary role, in each database, and roles for their users. These roles are
+    dropped afterwards, and those of the scripts."""
     with psycopg.connect(server.uri("postgres"), autocommit=True) as superuser:
-        superuser.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(OWNER)))
+        for name in (OWNER, *users):
+            superuser.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(name)))
     for each in databases:
         with psycopg.connect(server.uri(each), autocommit=True) as superuser:
-            superuser.execute(MADE.encode())
+            superuser.execute(made.encode())
     yield
     named = [
         name for each in databases for name in (*logins(each), name_of(LOG_READER, each), role(each), *LOGINS)
@@ -53,7 +57,7 @@ def owned(server: Server, databases: Sequence[str]) -> Iterator[None]:
     for each in databases:
         with psycopg.connect(server.uri(each), autocommit=True) as superuser:
             found = superuser.execute(
-                "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", [[OWNER, *named]]
+                "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)", [[OWNER, *users, *named]]
             )
             made = sql.SQL(", ").join(sql.Identifier(name) for (name,) in found)
             superuser.execute(sql.SQL("DROP OWNED BY {}").format(made))
@@ -61,13 +65,20 @@ def owned(server: Server, databases: Sequence[str]) -> Iterator[None]:
         superuser.execute(sql.SQL("DROP ROLE {}").format(made))
 
 
-def prepared(folder: Path, server: Server, databases: Sequence[str], *, publishes: bool = False) -> None:
+def prepared(
+    folder: Path,
+    server: Server,
+    databases: Sequence[str],
+    tables: Sequence[str] = TABLES,
+    *,
+    publishes: bool = False,
+) -> None:
     """The folder of the sites london and capetown."""
     london, capetown = (
         Place.parse(f"{site}={server.host}:{server.port}/{quote(each, safe='')}")
         for site, each in zip(("london", "capetown"), databases, strict=True)
     )
-    prepare(folder, [replace(london, publishes=publishes), capetown], TABLES, None)
+    prepare(folder, [replace(london, publishes=publishes), capetown], tables, None)
 
 
 def connections(folder: Path) -> dict[str, dict[str, str]]:
