@@ -46,13 +46,16 @@ def test_without_a_delete_nothing_cascades(on_delete: OnDelete) -> None:
 
 @pytest.mark.parametrize("on_delete", OnDelete)
 def test_a_child_follows_a_parent_that_moved_whatever_is_declared(on_delete: OnDelete) -> None:
-    """One that is the site's own keeps the parent where it was."""
+    """One outside of the replication set keeps the parent where it was. One that no link may change waits with it."""
     for child in (Child(on_delete, PARENT, PARENT), Child(on_delete), Child(on_delete, restored=True)):
         assert remedy(child, Parent.MOVED) is Remedy.FOLLOW
-    assert remedy(Child(on_delete, ours=False), Parent.MOVED) is Remedy.RESTORE_PARENT
+    assert remedy(Child(on_delete, ours=False), Parent.MOVED) is Remedy.REFUSE
+    outside = Child(on_delete, ours=False, shared=False)
+    assert remedy(outside, Parent.MOVED) is Remedy.RESTORE_PARENT
 
 
 @pytest.mark.parametrize("on_delete", OnDelete)
 def test_a_child_that_no_update_lets_follow_gives_way(on_delete: OnDelete) -> None:
     assert remedy(Child(on_delete, follows=False), Parent.MOVED) is Remedy.DELETE_CHILD
-    assert remedy(Child(on_delete, follows=False, ours=False), Parent.MOVED) is Remedy.RESTORE_PARENT
+    outside = Child(on_delete, follows=False, ours=False, shared=False)
+    assert remedy(outside, Parent.MOVED) is Remedy.RESTORE_PARENT

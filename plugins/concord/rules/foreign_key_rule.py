@@ -49,13 +49,15 @@ class Child:
     ours: bool = True  #: the child may be changed by this link: it is of the replication set, wholly shared
     restored: bool = False  #: brought back in this very transaction, because others refer to it
     follows: bool = True  #: an update can set the columns that refer
+    shared: bool = True  #: of the replication set
 
 
 def remedy(child: Child, parent: Parent) -> Remedy:
     """A declared act is done where the database would have done it, had it seen the child: CASCADE and SET NULL.
 
     A child of a parent that moved follows it, whatever is declared: its row is still the one that was meant. To give
-    the parent its value back would orphan the children that have followed already, at the other site.
+    the parent its value back would orphan the children that have followed already, at the other site. A child that
+    the link may not change waits with it.
 
     Otherwise the delete of the parent loses: it would have been refused. A parent that gave way to another row for
     a unique value cannot come back. So its child gives up the reference, or else its place. A child that was
@@ -68,6 +70,8 @@ def remedy(child: Child, parent: Parent) -> Remedy:
         return Remedy.REFUSE
     if parent is Parent.MOVED and child.ours:
         return Remedy.FOLLOW if child.follows else _without_parent(child)
+    if parent is Parent.MOVED and child.shared:
+        return Remedy.REFUSE
     if parent in (Parent.MISSING, Parent.MOVED) or child.restored or not child.ours:
         return Remedy.RESTORE_PARENT
     return _declared(child)

@@ -6,6 +6,7 @@ FIRM = "tests/link/constraints/test_firm_rows.py"
 CHILDREN = "tests/link/constraints/test_firm_children.py"
 MANY = "tests/link/constraints/test_many_foreign_keys.py"
 MOVED = "tests/link/logged/test_moved_parents.py"
+FILTERED = "tests/link/filters/test_moved_parents.py"
 
 CONSTRAINTS = (
     Mutant(
@@ -184,5 +185,12 @@ CONSTRAINTS = (
         "changed.isdisjoint((asked[0].child, asked[0].parent))",
         "True",
         f"{MANY} -k has_no_limit",
+    ),
+    Mutant(
+        "a parent gets its value back although a child that may not follow has it",
+        "concord.rules.foreign_key_rule:remedy",
+        "if parent is Parent.MOVED and child.shared:",
+        "if False:",
+        f"{FILTERED} -k child",
     ),
 )

@@ -203,6 +203,7 @@ class Mending:
                 child is not None and clearing.ours(child),
                 orphan.row in self.restored.get(foreign_key.child, ()),
                 follows=child is None or child.table.takes(foreign_key.columns),
+                shared=child is not None,
             ),
             fate,
         )
