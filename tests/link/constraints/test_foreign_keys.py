@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 
 from embedded.postgres import Server
-from tests.given.at_rest import CONTROL
 from tests.given.at_step import At
 from tests.given.fixtures import MakePair
 from tests.given.link_without_spark import carry, settle
 from tests.given.site import Site
-from tests.link.constraints.lived_pair import Life, live
+from tests.link.constraints.lived_pair import OVER_CAPTURES, Life, live
 
 TABLES = (
     "CREATE TABLE parent (id int PRIMARY KEY, name text, code text UNIQUE)",
@@ -78,6 +77,8 @@ def happen(london: Site, capetown: Site) -> None:
     capetown.run("BEGIN; DELETE FROM hen; DELETE FROM egg; COMMIT")
     london.run("INSERT INTO ticket VALUES (1, 'BA', 1), (2, 'BA', NULL), (3, NULL, 2)")
     capetown.run("DELETE FROM seat")
+    if london.by_log:  # there the row that arrives waits
+        return
     # a parent that gives way to another row for a unique value takes its children's references along
     capetown.run(
         "INSERT INTO customer VALUES (1, 'a@x')",
@@ -87,7 +88,7 @@ def happen(london: Site, capetown: Site) -> None:
     london.run("INSERT INTO customer VALUES (2, 'a@x')", "INSERT INTO pledge VALUES (2, 2)")
 
 
-@pytest.fixture(scope="module", params=["forward", "reverse"])
+@pytest.fixture(scope="module", params=OVER_CAPTURES)
 def life(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Life]:
     yield from live(request, server_with_logins, "foreign_keys", TABLES, happen)
 
@@ -98,7 +99,7 @@ def test_the_sites_are_equal_and_every_constraint_held_after_every_link(life: Li
 
 
 def test_a_further_run_writes_nothing_but_its_own_state(life: Life) -> None:
-    assert life.quiet == set(CONTROL)
+    assert life.quiet == life.control
 
 
 def test_a_parent_that_is_needed_elsewhere_is_brought_back_whole(life: Life) -> None:
@@ -196,6 +197,8 @@ def test_a_composite_key_counts_where_all_of_it_is_given(life: Life) -> None:
 
 
 def test_the_children_of_a_row_that_gave_way_for_a_unique_value_lose_the_reference_or_go(life: Life) -> None:
+    if life.sites.london.by_log:
+        pytest.skip("no row gives way for a unique value")
     assert life.rows("SELECT id FROM customer") == [(2,)]
     assert life.rows("SELECT * FROM purchase") == [(1, None)]
     assert life.rows("SELECT * FROM pledge") == [(2, 2)]
@@ -213,11 +216,9 @@ def test_every_loser_stands_in_the_ledger_exactly_once(life: Life) -> None:
         for entry in life.sites.conflicts()
     ]
     assert len(entries) == len(set(entries))
-    assert {entry["type"] for entry in life.sites.conflicts()} == {
-        "foreign_key",
-        "uniqueness",
-        "update_update",
-    }
+    unique = set() if life.sites.london.by_log else {"uniqueness"}
+    kinds = {entry["type"] for entry in life.sites.conflicts()}
+    assert kinds == {"foreign_key", "update_update"} | unique
 
 
 def test_only_the_children_of_what_went_are_looked_at(pair: MakePair) -> None:

@@ -2,6 +2,7 @@
 holds after every link, and the sites agree. A row that is gone was deleted by a user or stands in the ledger."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import psycopg
@@ -10,8 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from embedded.postgres import Server
-from tests.given.site import Site
-from tests.link.constraints.lived_pair import Life, live
+from tests.link.constraints.lived_pair import Life, live, note_deletes
 
 TABLES = (
     "CREATE TABLE parent (id int PRIMARY KEY, soft int UNIQUE, hard int NOT NULL UNIQUE)",
@@ -45,23 +45,9 @@ _ranges = count(1)
 NAMES = ("parent", "child", "part", "by_value")
 
 
-def note_deletes(*sites: Site) -> None:
-    """The users' deletes, and their cascades; silent while a link writes."""
-    for site in sites:
-        site.run(
-            "CREATE TABLE deletes (name text, id int)",
-            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " INSERT INTO public.deletes VALUES (TG_TABLE_NAME, OLD.id); RETURN NULL; END $$",
-            *(
-                f"CREATE TRIGGER note AFTER DELETE ON {name} FOR EACH ROW EXECUTE FUNCTION note()"
-                for name in NAMES
-            ),
-        )
-
-
 @pytest.fixture(scope="module", params=["forward"])
 def life(request: pytest.FixtureRequest, server_with_logins: Server) -> Iterator[Life]:
-    yield from live(request, server_with_logins, "histories", TABLES, note_deletes)
+    yield from live(request, server_with_logins, "histories", TABLES, partial(note_deletes, NAMES))
 
 
 def happen(life: Life, taken: list[tuple[bool, str, int, int, int]], start: int) -> None:
@@ -73,21 +59,6 @@ def happen(life: Life, taken: list[tuple[bool, str, int, int, int]], start: int)
             site.run(statement.format(**filled))
         except psycopg.Error:
             site.connection.rollback()
-
-
-def gone_without_a_trace(life: Life) -> set[tuple[str, int]]:
-    """Rows that are gone, although no user deleted them, and the ledger does not name them."""
-    gone = {
-        (name, key)
-        for site in life.sites.sites
-        for name in NAMES
-        for (key,) in site.rows(f'SELECT id FROM concord."public.{name}" WHERE deleted')
-    }
-    deleted = {
-        (name, key) for site in life.sites.sites for name, key in site.rows("SELECT name, id FROM deletes")
-    }
-    named = {(e["table_name"].removeprefix("public."), int(e["key"][0])) for e in life.sites.conflicts()}
-    return gone - deleted - named
 
 
 @settings(
@@ -114,6 +85,6 @@ def test_every_history_ends_with_equal_sites_and_every_constraint_true(
     assert life.sites.equal
     assert life.unsound == []
     assert [life.run(direction) for direction in order] == [0, 0]
-    assert gone_without_a_trace(life) == set()
+    assert life.gone_without_a_trace(NAMES) == set()
     ids = [entry["id"] for entry in life.sites.conflicts()]
     assert len(ids) == len(set(ids))

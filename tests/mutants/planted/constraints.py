@@ -5,8 +5,8 @@ from tests.mutants.mutant import Mutant
 FIRM = "tests/link/constraints/test_firm_rows.py"
 CHILDREN = "tests/link/constraints/test_firm_children.py"
 MANY = "tests/link/constraints/test_many_foreign_keys.py"
-MOVED = "tests/link/logged/test_moved_parents.py"
-FILTERED = "tests/link/filters/test_moved_parents.py"
+MOVED = "tests/link/filters/test_moved_parents.py"
+LOGGED = "tests/link/logged/test_moved_parents.py"
 
 CONSTRAINTS = (
     Mutant(
@@ -68,10 +68,10 @@ CONSTRAINTS = (
     Mutant(
         "foreign keys are neither repaired nor verified after a write",
         "concord.databases.postgresql.transaction.tables_written:_mend_references",
-        "for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():\n"
+        "for name, lost in mending.run().items():\n"
         "        reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)\n"
         "    verification.verify(connection, judged, writing.site)",
-        "del left",
+        "del mending",
         "tests/link/constraints/test_foreign_keys.py -k 'every_constraint_held'",
     ),
     Mutant(
@@ -187,10 +187,108 @@ CONSTRAINTS = (
         f"{MANY} -k has_no_limit",
     ),
     Mutant(
+        "a row with an edit that is not registered is repaired",
+        "concord.databases.postgresql.constraints.repaired_rows:RepairedRows.require",
+        "if edited:",
+        "if False:",
+        f"{LOGGED} -k that_comes_while",
+    ),
+    Mutant(
+        "a row that was edited since it was registered is repaired",
+        "concord.databases.postgresql.constraints.repaired_rows:RepairedRows._not_as_registered",
+        "t.concord_writer = p.{WRITTEN_BY} OR",
+        "{shadow_key} IS NOT NULL OR",
+        f"{LOGGED} -k kept_under_its_own",
+    ),
+    Mutant(
+        "a row that no log has reported yet is taken for an old one",
+        "concord.databases.postgresql.constraints.repaired_rows:RepairedRows._not_as_registered",
+        "< n.since",
+        "<= n.now",
+        f"{LOGGED} -k that_comes_while",
+    ),
+    Mutant(
+        "a row that is gone is taken for one that nobody deleted",
+        "concord.databases.postgresql.constraints.repaired_rows:RepairedRows._not_as_registered",
+        "p.deleted AND p.origin <> '' OR",
+        "p.deleted IS NULL OR",
+        f"{LOGGED} -k counts_as_one",
+    ),
+    Mutant(
+        "a row that an earlier try found edited is not known by its writer",
+        "concord.databases.postgresql.constraints.repaired_rows:RepairedRows._not_as_registered",
+        " OR t.concord_writer = h.writer",
+        "",
+        f"{LOGGED} -k rewritten",
+    ),
+    Mutant(
+        "a row that an earlier try found edited is not locked first",
+        "concord.databases.postgresql.constraints.repaired_rows:RepairedRows.lock",
+        "_locked(shape, listed),",
+        "",
+        f"{LOGGED} -k edited_at_each_try",
+    ),
+    Mutant(
+        "rows of a table whose edits were lost are repaired",
+        "concord.databases.postgresql.constraints.repaired_rows:RepairedRows.require",
+        "_refuse_lost_history(connection, shape)",
+        "pass",
+        f"{LOGGED} -k history_is_lost",
+    ),
+    Mutant(
+        "a parent is brought back over an edit that is not registered",
+        "concord.databases.postgresql.constraints.parents:bring_back",
+        'repaired.require(connection, shape, repaired_rows.keys_in(name, "concord_key"))',
+        "pass",
+        f"{LOGGED} -k move_that_is_not_registered",
+    ),
+    Mutant(
+        "a child gives way with an edit that is not registered",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._give_way",
+        "self.repaired.require(self.connection, shape, repaired_rows.keys_in(listed))",
+        "pass",
+        f"{LOGGED} -k goes_with_its_parent",
+    ),
+    Mutant(
+        "a child follows with an edit that is not registered",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._follow",
+        "self.repaired.require(self.connection, child, repaired_rows.keys_in(listed))",
+        "pass",
+        f"{LOGGED} -k kept_under_its_own",
+    ),
+    Mutant(
+        "a parent is followed under a version that is not its newest",
+        "concord.databases.postgresql.constraints.foreign_keys:Mending._follow",
+        'self.repaired.require(self.connection, parent, repaired_rows.keys_in(listed, "parent"))',
+        "pass",
+        f"{LOGGED} -k moved_on",
+    ),
+    Mutant(
+        "a repaired row is not known by the repair that wrote it",
+        "concord.databases.postgresql.capture.stamp:restamp",
+        "if shadow.by_log else",
+        "if False else",
+        f"{LOGGED} -k 'new_version or two_parents'",
+    ),
+    Mutant(
+        "a retried parent waits although its children can follow",
+        "concord.databases.postgresql.transaction.rehearsal:Rehearsal._refuse_orphans",
+        "follow = self.changeable if self.care is Care.NONE else ()",
+        "follow = set()",
+        f"{LOGGED} -k history_is_lost",
+    ),
+    Mutant(
+        "a waiting parent that children cannot follow lets fresh deletes wait",
+        "concord.databases.postgresql.transaction.rehearsal:Rehearsal._refuse_orphans",
+        "follow = self.changeable if self.care is Care.NONE else ()",
+        "follow = self.changeable if self.care is not Care.REFERENCES else ()",
+        f"{LOGGED} -k history_is_lost",
+    ),
+    Mutant(
         "a parent gets its value back although a child that may not follow has it",
         "concord.rules.foreign_key_rule:remedy",
         "if parent is Parent.MOVED and child.shared:",
         "if False:",
-        f"{FILTERED} -k child",
+        f"{MOVED} -k child",
     ),
 )

@@ -267,8 +267,8 @@ WRITE = (
     Mutant(
         "nothing is registered while rows are locked",
         "concord.databases.postgresql.write.row_locks:lock",
-        "if logged and again:",
-        "if not logged:",
+        "if others or (logged and again):",
+        "if others:",
         "tests/link/logged/test_races.py -k edited_at_each_try",
     ),
     Mutant(

@@ -7,7 +7,7 @@ from typing import Protocol
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import before_image
 from concord.databases.postgresql.capture.before_image import Parts
-from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.capture.shadow_table import WITH_WRITER, Shadow
 from concord.databases.postgresql.facts import row_version
 
 #: The site's clock in µs since 1970, where a row of concord.site is in sight.
@@ -36,13 +36,19 @@ def stamp() -> str:
 def restamp(shadow: Shadow, stamped: str) -> str:
     """Stamp many keys as an edit of this very site: what the trigger does, in a transaction that it is blind to.
 
-    `stamped` is a subquery of the keys, under their own names, and `concord_deleted`.
+    `stamped` is a subquery of the keys, under their own names, and `concord_deleted`. The rows have been written.
     """
+    same = " AND ".join(f"t.{quote(name)} = x.{quote(name)}" for name in shadow.key)
+    # Where a row has gone, one that stands there now has come since, and is not registered.
+    writer = (
+        f"CASE WHEN NOT x.concord_deleted THEN (SELECT t.xmin FROM {shadow.table.sql} t WHERE {same}) END"
+    )
+    written_by, base = (f", {writer}", WITH_WRITER) if shadow.by_log else ("", before_image.NONE)
     selected = f"""
-    SELECT {shadow.columns_of("x")}, {stamp()}, x.concord_deleted, false, NULL, pg_current_xact_id()
+    SELECT {shadow.columns_of("x")}, {stamp()}, x.concord_deleted, false, NULL, pg_current_xact_id(){written_by}
       FROM {stamped} x CROSS JOIN {SITE}"""
     # No before-image: what a link stamps itself, the other end has not seen either.
-    return upsert(shadow, selected, "excluded.deleted")
+    return upsert(shadow, selected, "excluded.deleted", base=base)
 
 
 class Stamped(Protocol):

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.rows.shape import Shape
+from concord.jobs.link import LinkJob
+from concord.tables.replication_set import TableName
 
 
 def ours(shape: Shape) -> bool:
-    """May a link change rows that no version of theirs told it to? Not those that may have edits which nobody has
-    registered, nor what filters make the site's own."""
-    return not shape.registers and shape.where is None
+    """May a link change rows that did not arrive? Not those with marks of the application, whose edits may have no
+    version yet, nor what filters make the site's own. Where the log reports edits, `repaired_rows` asks each row."""
+    return shape.marks is None and shape.where is None
+
+
+def changeable(job: LinkJob) -> set[TableName]:
+    """The tables of the target for which that holds."""
+    site = job.target.name
+    shared = (each for each in job.tables if not each.captured_only and each.where is None)
+    return {each.at_site(site) for each in shared if each.tracking is None}
 
 
 def cleared(child: Shape | None, foreign_key: ForeignKey, *, lost: bool) -> tuple[str, ...]:

@@ -20,11 +20,13 @@ from concord.databases.postgresql.constraints import (
     former,
     parents,
     references,
+    repaired_rows,
     verification,
 )
 from concord.databases.postgresql.constraints.following import Following
 from concord.databases.postgresql.constraints.giving_way import GivingWay
 from concord.databases.postgresql.constraints.references import Orphan
+from concord.databases.postgresql.constraints.repaired_rows import RepairedRows
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.keys import ForeignKey
@@ -47,7 +49,7 @@ def write_base(connection: Connection, job: LinkJob, judged: Judged) -> None:
     former.open_for(connection, judged.staged.shape)
     left = {judged.staged.shape.table.name} if former.remember(connection, judged) else set()
     merge.write_base(connection, judged, values_move=False)
-    Mending(connection, job, [judged], left).verify()
+    Mending(connection, job, [judged], left, RepairedRows()).verify()
     verification.verify(connection, [judged], job.target.name)
 
 
@@ -55,10 +57,15 @@ class Mending:
     """The references that one write touches."""
 
     def __init__(
-        self, connection: Connection, job: LinkJob, judged: Sequence[Judged], left: Collection[TableName]
+        self,
+        connection: Connection,
+        job: LinkJob,
+        judged: Sequence[Judged],
+        left: Collection[TableName],
+        repaired: RepairedRows,
     ) -> None:
         """`left` are the tables that have former rows."""
-        self.connection, self.job = connection, job
+        self.connection, self.job, self.repaired = connection, job, repaired
         self.judged: Mapping[TableName, Judged] = {each.staged.shape.table.name: each for each in judged}
         self.left = set(left)
         self.opened = {name for name, each in self.judged.items() if each.staged.shape.table.referring}
@@ -81,7 +88,8 @@ class Mending:
     def run(self) -> Mapping[str, int]:
         """Make every reference true; how many rows of each table gave way.
 
-        Raises ConstraintViolated where a link cannot; then nothing was written.
+        Raises ConstraintViolated where a link cannot, and WriteContended where a row has an edit that is not
+        registered; then nothing was written.
         """
         self._lock()
         for _ in range(MOST_ROUNDS + ROUNDS_OF_EACH * len(self._suspects())):
@@ -213,6 +221,7 @@ class Mending:
         shape = self.shapes[foreign_key.child]
         columns = None if gone else clearing.cleared(shape, foreign_key, lost=lost)
         listed = parents.list_orphans(self.connection, found)
+        self.repaired.require(self.connection, shape, repaired_rows.keys_in(listed))
         giving_way = GivingWay(self.connection, foreign_key, self.shapes, listed, columns)
         giving_way.lock(self.job)
         self._open_former(shape)
@@ -259,6 +268,9 @@ class Mending:
         child, parent = self.shapes[foreign_key.child], self.shapes[foreign_key.parent]
         self._open_former(child)
         listed = parents.list_orphans(self.connection, found)
+        # The parent's values are given on, and it stands in the ledger under its version.
+        self.repaired.require(self.connection, parent, repaired_rows.keys_in(listed, "parent"))
+        self.repaired.require(self.connection, child, repaired_rows.keys_in(listed))
         following = Following(self.connection, foreign_key, child, parent, listed)
         following.lock()
         try:
@@ -280,11 +292,9 @@ class Mending:
             self.followed[child.table.name] |= keys
 
     def _restore(self, foreign_key: ForeignKey, found: Sequence[Orphan]) -> None:
-        shape = self.shapes[foreign_key.parent]
+        shape, child = self.shapes[foreign_key.parent], self.shapes.get(foreign_key.child)
         self._open_former(shape)
-        back = parents.bring_back(
-            self.connection, self.job, foreign_key, shape, self.shapes.get(foreign_key.child), found
-        )
+        back = parents.bring_back(self.connection, self.job, foreign_key, shape, child, found, self.repaired)
         if not foreign_key.validated:  # of these that are orphans still the source has no parent either
             self.older |= {each.identity for each in found}
         self.lost[shape.name] += back.logged

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from concord.databases.contract.quoting import qualified, quote
 from concord.databases.postgresql.facts.connection import Connection, rows
@@ -14,9 +14,14 @@ from concord.databases.postgresql.rows.shape import Shape
 from concord.tables.replication_set import TableName
 
 
-def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple[int, str]]:
+def found(
+    connection: Connection, shape: Shape, suspects: str, changeable: Collection[TableName]
+) -> Iterator[tuple[int, str]]:
     """Number and reason of every suspect, as written. A suspect has lost its parent, has left children behind, or
-    has another row's value in a deferrable unique key."""
+    has another row's value in a deferrable unique key.
+
+    Where both tables are `changeable`, the children of a row follow its values, and it may move.
+    """
     # Under a key that is NOT VALID only the write itself can tell an orphan from one of before.
     for foreign_key in (key for key in shape.table.foreign_keys if key.validated):
         yield from _numbers(
@@ -24,7 +29,10 @@ def found(connection: Connection, shape: Shape, suspects: str) -> Iterator[tuple
         )
     for foreign_key in shape.table.referring:
         if set(foreign_key.referenced) <= {*shape.shadow.key, *referred(shape)}:
-            yield from _numbers(connection, _with_children(suspects, foreign_key), _children(foreign_key))
+            left = _with_children(suspects, foreign_key)
+            if {foreign_key.child, shape.table.name} <= {*changeable}:
+                left += " AND q.concord_gone"
+            yield from _numbers(connection, left, _children(foreign_key))
     for unique in shape.table.deferrable_unique:
         reason = f"another row has its {', '.join(unique.columns)} already"
         yield from _numbers(connection, _twice(shape, suspects, unique), reason)

@@ -11,8 +11,9 @@ import psycopg
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture.stamp import restamp
-from concord.databases.postgresql.constraints import former, references, rule_identity
+from concord.databases.postgresql.constraints import former, references, repaired_rows, rule_identity
 from concord.databases.postgresql.constraints.references import Orphan
+from concord.databases.postgresql.constraints.repaired_rows import RepairedRows
 from concord.databases.postgresql.constraints.source_rows import held_by_source
 from concord.databases.postgresql.facts.connection import Connection, rows, run
 from concord.databases.postgresql.facts.keys import ForeignKey, UniqueKey
@@ -54,24 +55,23 @@ def bring_back(
     shape: Shape,
     child: Shape | None,
     found: Sequence[Orphan],
+    repaired: RepairedRows,
 ) -> BroughtBack:
     """Each missing parent stands again as an edit of this site, that has seen what deleted it; the delete is logged.
 
     Where it would now break a unique rule of its table it is kept as lost (`former`): then its children give way.
-    Raises ConstraintViolated for a parent that is at neither site.
+    Raises ConstraintViolated for a parent that is at neither site, WriteContended where one may have an edit that is
+    not registered.
     """
     listed = list_orphans(connection, found)
-    name = f"pg_temp.parent_{next(_numbers)}"
-    run(
-        connection,
-        f"CREATE TEMPORARY TABLE {name.partition('.')[2]} ON COMMIT DROP AS"
-        f" SELECT {_columns(shape, 't')}, '{{}}'::jsonb AS concord_vector, true AS concord_whole, '' AS concord_key"
-        f" FROM {shape.table.sql} t WITH NO DATA",
-    )
+    if child is not None:  # in the ledger it is the winner, under its version
+        repaired.require(connection, child, repaired_rows.keys_in(listed))
+    name = _place(connection, shape)
     _from_former(connection, shape, foreign_key, name, listed, [each for each in found if each.known])
     _from_source(connection, job, shape, foreign_key, name, [each for each in found if not each.known])
     run(connection, f"UPDATE {name} r SET concord_key = {references.key_text(shape, 'r')}")
     back = BroughtBack({key for (key,) in rows(connection, f"SELECT concord_key FROM {name}")})
+    repaired.require(connection, shape, repaired_rows.keys_in(name, "concord_key"))
     # Children may refer to the values that a row has instead.
     instead = f"{shape.table.sql} t JOIN {name} r ON {shape.same_key('t', 'r')}"
     too_large.refuse_loser(connection, job, shape, instead)
@@ -83,6 +83,18 @@ def bring_back(
         for key in sorted(back.keys):
             _alone(connection, job, shape, name, entries, key, back)
     return back
+
+
+def _place(connection: Connection, shape: Shape) -> str:
+    """An empty temporary table for the parents that come back; its name."""
+    name = f"parent_{next(_numbers)}"
+    run(
+        connection,
+        f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS"
+        f" SELECT {_columns(shape, 't')}, '{{}}'::jsonb AS concord_vector, true AS concord_whole, '' AS concord_key"
+        f" FROM {shape.table.sql} t WITH NO DATA",
+    )
+    return f"pg_temp.{name}"
 
 
 def _alone(

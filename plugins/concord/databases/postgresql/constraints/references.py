@@ -184,8 +184,8 @@ def refusal(found: Sequence[Orphan], job: LinkJob, *, waits: bool = False) -> Co
     why = (
         f"wait{which}. Let them in, or decide about them (`waiting list`)"
         if waits
-        else f"are not there after this link{which}: one site deleted the parent while another added the child."
-        " Delete the child or bring the parent back, at either site"
+        else f"are not there after this link{which}: one site deleted or changed the parent while another added"
+        " the child. Delete the child or bring the parent back, at either site"
     )
     return ConstraintViolated(
         f"{job.target.name}: {foreign_key.child} refers by {foreign_key.name} to rows of {foreign_key.parent} that"

@@ -8,6 +8,7 @@ from itertools import count
 import psycopg
 
 from concord.databases.postgresql.capture import by_log
+from concord.databases.postgresql.constraints.repaired_rows import RepairedRows
 from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.ledger import reinitialization, waiting_table
@@ -41,7 +42,7 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
     Raises WriteContended, ConstraintViolated, LeaseLost, SiteUnavailable.
     """
     reports: dict[str, TableReport] = {}
-    tries = count()
+    tries, repaired = count(), RepairedRows()
 
     def attempt(connection: Connection, *, violations: int) -> None:
         values_move, care = violations > 0, Care.NONE
@@ -49,12 +50,13 @@ def write(connect: Callable[[], Connection], writing: Writing) -> dict[str, Tabl
         while True:
             reports.clear()
             try:
-                _attempt(connection, writing, reports, values_move=values_move, care=care, locked=again)
+                _attempt(
+                    connection, writing, reports, repaired, values_move=values_move, care=care, locked=again
+                )
             except (psycopg.Error, ConstraintViolated) as error:
                 if care is Care.REFERENCES or not _is_about_rows(error, violations, writing):
                     raise
-                first = care is Care.NONE and not isinstance(error, ConstraintViolated)
-                care = Care.ROWS if first else Care.REFERENCES
+                care = Care(care + 1)
             else:
                 return
 
@@ -79,6 +81,7 @@ def _attempt(
     connection: Connection,
     writing: Writing,
     reports: dict[str, TableReport],
+    repaired: RepairedRows,
     *,
     values_move: bool,
     care: Care,
@@ -92,7 +95,7 @@ def _attempt(
         if writing.staged:
             waiting = dict(begun.answered[-1])
             reports |= write_tables(
-                connection, writing, waiting, values_move=values_move, care=care, locked=locked
+                connection, writing, waiting, repaired, values_move=values_move, care=care, locked=locked
             )
             reinitialization.ask(connection, writing.job, reports.values())
         if writing.session is not None and writing.job.moves_positions:

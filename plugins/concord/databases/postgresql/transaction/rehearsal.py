@@ -8,7 +8,7 @@ the same transaction. All of a run is still visible at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import psycopg
@@ -21,7 +21,9 @@ from concord.databases.postgresql.rows.repetition import COLLISIONS
 from concord.databases.postgresql.rows.shape import Shape
 from concord.databases.postgresql.write import merge
 from concord.databases.postgresql.write.judged import Judged
+from concord.databases.postgresql.write.writing import Care
 from concord.messages.errors import ConstraintViolated
+from concord.tables.replication_set import TableName
 
 #: Refused rows that the error names when there are too many.
 SHOWN = 3
@@ -104,7 +106,8 @@ class Rehearsal:
     most: int  #: fresh rows that may be refused
     site: str
     mend: Callable[[], None]  #: lets rows give way for unique values, as the write itself will
-    references: bool  #: whether rows that refer to nothing are refused; else the write mends them
+    care: Care
+    changeable: Collection[TableName]  #: whose rows follow the rows that they refer to
     refused: Counter[str] = field(default_factory=Counter)  #: fresh rows, by reason
     found: dict[Suspects, dict[int, str]] = field(default_factory=dict)  #: in this try: number → reason
     unmended: psycopg.Error | None = None  #: in this try: why no row gave way
@@ -131,10 +134,16 @@ class Rehearsal:
                 self._try_together(each, unique)
         if self.unmended and not any(self.found.values()):
             raise self.unmended
-        if self.references and not any(self.found.values()):
+        if not any(self.found.values()):
             for each in self.tables:
-                for number, reason in orphans.found(self.connection, each.shape, each.relation):
-                    self._refuse(each, number, reason)
+                self._refuse_orphans(each)
+
+    def _refuse_orphans(self, each: Suspects) -> None:
+        """Of fresh rows the write mends the references, unless it has been in vain."""
+        follow = self.changeable if self.care is Care.NONE else ()
+        for number, reason in orphans.found(self.connection, each.shape, each.relation, follow):
+            if self.care is not Care.ROWS or number > each.fresh:
+                self._refuse(each, number, reason)
 
     def _let_give_way(self) -> None:
         """Unless a row is no value of its columns: what is unique is left to the next try, which does without it."""

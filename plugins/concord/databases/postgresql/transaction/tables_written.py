@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from concord.databases.postgresql.constraints import foreign_keys, former, uniqueness, verification
+from concord.databases.postgresql.constraints import (
+    clearing,
+    foreign_keys,
+    former,
+    uniqueness,
+    verification,
+)
+from concord.databases.postgresql.constraints.repaired_rows import RepairedRows
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, run
 from concord.databases.postgresql.facts.plans import ANY_PLAN
@@ -27,13 +34,13 @@ from concord.databases.postgresql.write.suspicious import refuse_oscillating
 from concord.databases.postgresql.write.writing import Care, Writing
 from concord.jobs.link import TableReport
 from concord.messages.errors import ConstraintViolated
-from concord.tables.replication_set import TableName
 
 
 def write_tables(
     connection: Connection,
     writing: Writing,
     waits: Mapping[str, int],
+    repaired: RepairedRows,
     *,
     values_move: bool,
     care: Care,
@@ -41,7 +48,7 @@ def write_tables(
 ) -> dict[str, TableReport]:
     """Write what is staged, and what waits; with `care`, without the rows that the target refuses.
 
-    `waits`: the tables of which rows wait, as `waiting_table.counted` tells.
+    `waits`: the tables of which rows wait, as `waiting_table.counted` tells. `repaired`: what earlier tries found.
 
     `locked`: every row is locked before it is judged. Else only those are that do not simply apply. The write of a
     version refuses one that is another by then. That saves a pass over every row, in vain where applications edit
@@ -50,7 +57,7 @@ def write_tables(
     staged = _staged(connection, writing, waits)
     again, careful = locked, care is not Care.NONE or any(each.retried for each in staged)
     locked = locked or careful or hooked_tables.any_of(writing, staged)
-    ordered = _lock(connection, writing, staged, locked=locked, again=again)
+    ordered = _lock(connection, writing, staged, repaired, locked=locked, again=again)
     judged, reports = _judge(connection, writing, ordered, locked=locked)
     judged, asked = hooked_tables.ask(connection, writing, judged, reports)
     if careful:
@@ -61,7 +68,8 @@ def write_tables(
     gave_way = _mend_uniqueness(connection, writing, judged, violated=values_move)
     left = {table.staged.shape.table.name for table in judged if former.remember(connection, table)}
     _write(connection, writing, judged, reports, gave_way, values_move=values_move)
-    _mend_references(connection, writing, judged, reports, left, waits=bool(waits))
+    mending = foreign_keys.Mending(connection, writing.job, judged, left, repaired)
+    _mend_references(connection, writing, mending, judged, reports, waits=bool(waits))
     hooked_tables.add(connection, asked)
     for table in judged:
         if table.exceptional:
@@ -104,9 +112,9 @@ def _write(
 def _mend_references(
     connection: Connection,
     writing: Writing,
+    mending: foreign_keys.Mending,
     judged: Sequence[Judged],
     reports: dict[str, TableReport],
-    left: set[TableName],
     *,
     waits: bool,
 ) -> None:
@@ -117,7 +125,7 @@ def _mend_references(
     writing.progress("constraints")
     if waits or any(table.exceptional or _is_checked(table.staged.shape.table) for table in judged):
         run(connection, *ANY_PLAN)
-    for name, lost in foreign_keys.Mending(connection, writing.job, judged, left).run().items():
+    for name, lost in mending.run().items():
         reports[name] = _with_conflicts(reports.get(name, TableReport(table=name)), lost)
     verification.verify(connection, judged, writing.site)
 
@@ -150,7 +158,13 @@ def _is_checked(table: Table) -> bool:
 
 
 def _lock(
-    connection: Connection, writing: Writing, staged: Sequence[Staged], *, locked: bool, again: bool
+    connection: Connection,
+    writing: Writing,
+    staged: Sequence[Staged],
+    repaired: RepairedRows,
+    *,
+    locked: bool,
+    again: bool,
 ) -> list[Staged]:
     """The staged tables, parents first, each found as it was when the rows were read. `again`: a try before this one
     was in vain."""
@@ -162,7 +176,7 @@ def _lock(
     held_tables.hold(connection, ordered, writing.site)
     first = [each for each in ordered if locked or each.shape.registers]
     # From here on staged text becomes values.
-    held = row_locks.lock(connection, first, writing.job, again=again)
+    held = row_locks.lock(connection, first, writing.job, again=again, lock_others=repaired.lock)
     for each in ordered:
         if each.shape.marks is not None:
             marked_edits.register_staged(connection, each, held[each.shape.name])
@@ -211,8 +225,8 @@ def _without_refused(
         accepted = [each.accepted for each in suspects]
         _mend_uniqueness(connection, writing, accepted, violated=True)
 
-    most, references = writing.job.max_quarantined, care is not Care.ROWS
-    rehearsal.Rehearsal(connection, suspects, most, writing.site, mend, references).run()
+    most, changeable = writing.job.max_quarantined, clearing.changeable(writing.job)
+    rehearsal.Rehearsal(connection, suspects, most, writing.site, mend, care, changeable).run()
     left, reports = [], {}
     for each in suspects:
         tally = guard.tally(connection, each.judged.verdicts)

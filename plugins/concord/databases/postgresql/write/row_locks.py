@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from concord.databases.contract.ends import Job
@@ -13,7 +13,12 @@ from concord.databases.postgresql.write import unregistered
 
 
 def lock(
-    connection: Connection, staged: Sequence[Staged], job: Job, *, again: bool = True
+    connection: Connection,
+    staged: Sequence[Staged],
+    job: Job,
+    *,
+    again: bool = True,
+    lock_others: Callable[[Connection], bool] | None = None,
 ) -> Mapping[str, int]:
     """Lock base rows, then shadow rows, in key order, as applications do. Keys that do not exist get a
     placeholder shadow row first, since nothing else can be locked (rule 3). A key that is out of scope gets
@@ -21,6 +26,8 @@ def lock(
 
     Where the log tells of edits, none of the locked rows has one that is not registered. That is asked of each row, or
     registered `again` while they are locked. Raises WriteContended where one has.
+
+    `lock_others` locks rows that did not arrive, before what has been committed is registered; are there any?
     """
     registering = [each for each in staged if each.shape.registers]
     logged = [each for each in registering if each.shape.by_log]
@@ -29,7 +36,8 @@ def lock(
     for each in registering:
         with _of(each, job):
             locked[each.shape.name] = sum(int(count) for ((count,),) in every(connection, *_base(each)))
-    if logged and again:
+    others = again and lock_others is not None and lock_others(connection)
+    if others or (logged and again):
         unregistered.register(job, [each.shape.name for each in logged])
     for each in staged:
         with _of(each, job):

@@ -20,8 +20,8 @@ from concord.versions.position import Session
 class Care(IntEnum):
     """How much a try leaves out, learnt from what the one before was refused."""
 
-    NONE = 0
-    ROWS = 1  #: what the target refuses row by row
+    NONE = 0  #: of the rows that waited, what is refused, and what refers to nothing and cannot follow
+    ROWS = 1  #: what the target refuses row by row; of the rows that waited, also what refers to nothing
     REFERENCES = 2  #: also what refers to nothing and cannot be mended
 
 
