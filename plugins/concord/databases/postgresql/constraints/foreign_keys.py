@@ -21,7 +21,6 @@ from concord.databases.postgresql.constraints import (
     parents,
     references,
     repaired_rows,
-    verification,
 )
 from concord.databases.postgresql.constraints.following import Following
 from concord.databases.postgresql.constraints.giving_way import GivingWay
@@ -32,7 +31,6 @@ from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.keys import ForeignKey
 from concord.databases.postgresql.facts.refusal import is_refusal
 from concord.databases.postgresql.rows.shape import Shape, shape_of
-from concord.databases.postgresql.write import merge
 from concord.databases.postgresql.write.judged import Judged
 from concord.jobs.link import LinkJob
 from concord.rules.foreign_key_rule import Child, OnDelete, Parent, Remedy, remedy
@@ -42,15 +40,6 @@ from concord.tables.replication_set import TableName
 MOST_ROUNDS = 200
 #: More for each foreign key: a round settles one of them, by one remedy.
 ROUNDS_OF_EACH = 10
-
-
-def write_base(connection: Connection, job: LinkJob, judged: Judged) -> None:
-    """Write one table's base rows for a person, who is told what would not hold. Raises ConstraintViolated."""
-    former.open_for(connection, judged.staged.shape)
-    left = {judged.staged.shape.table.name} if former.remember(connection, judged) else set()
-    merge.write_base(connection, judged, values_move=False)
-    Mending(connection, job, [judged], left, RepairedRows()).verify()
-    verification.verify(connection, [judged], job.target.name)
 
 
 class Mending:

@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
 from concord.databases.postgresql.capture import stamp
-from concord.databases.postgresql.constraints import foreign_keys
+from concord.databases.postgresql.constraints import decided_rows
 from concord.databases.postgresql.facts import row_version
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.facts.refusal import is_refusal, told
@@ -121,7 +121,7 @@ class Desk(Target):
         staged, decided = judged.staged, replace(judged, exceptional=0)
         run(connection, _restaged(staged, image))
         self._refuse_future(connection, staged, row)
-        foreign_keys.write_base(connection, self.job, decided)
+        decided_rows.write_base(connection, self.job, decided)
         merge.write_shadow(connection, decided, expected=1)
         marked_edits.remember_written(connection, staged.shape, decided.winners)
         waiting.forget(connection, self.job.link, [staged.shape])

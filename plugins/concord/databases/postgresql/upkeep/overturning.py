@@ -14,7 +14,7 @@ from typing import Any
 from psycopg.rows import class_row
 
 from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.constraints import foreign_keys
+from concord.databases.postgresql.constraints import decided_rows
 from concord.databases.postgresql.facts.connection import Connection, in_transaction, rows, run
 from concord.databases.postgresql.rows import large_rows, stage
 from concord.databases.postgresql.rows.repetition import Commit, repeat
@@ -79,7 +79,7 @@ class _Overturning(Target):
         if not although_changed:
             _refuse_changed(connection, shape, entry, before)
         judged = self._staged(connection, shape, entry)
-        foreign_keys.write_base(connection, self.job, judged)
+        decided_rows.write_base(connection, self.job, judged)
         after = _version(connection, shape, entry)
         if after is None or (before is not None and dot(after) == dot(before)):
             raise OverturnRefused(
