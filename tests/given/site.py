@@ -11,7 +11,7 @@ from psycopg import sql
 from concord.databases.postgresql.capture import by_log
 from concord.databases.postgresql.facts.connection import connect, in_transaction
 from concord.databases.postgresql.log import capture_slot
-from concord.databases.postgresql.provision import site_statements
+from concord.databases.postgresql.provision import site_refusals, site_statements
 from concord.databases.postgresql.provision.site_log import site_log
 from concord.databases.postgresql.rows import logged_edits
 from concord.databases.postgresql.sites import state as site_state
@@ -163,8 +163,8 @@ def create_logins(superuser: psycopg.Connection[Any]) -> None:
 def provision_site(site: Site, tables: Sequence[ReplicatedTable]) -> None:
     seen = site_state.read_catalogue(site.connection, site.name, tables, time.time())
     state = site_state.with_memory(site.connection, seen, None)
-    problems = list(site_statements.problems(state, READER, APPLIER, site.connection))
-    assert not problems, problems
+    refused = list(site_refusals.of_links(site.connection, state, READER, APPLIER))
+    assert not refused, refused
     log = site_log(state, site.credentials(site.superuser), site.credentials(LOG_READER))
     site_statements.provision(site.connection, state, READER, APPLIER, log=log)
 

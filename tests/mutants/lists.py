@@ -22,6 +22,7 @@ from tests.mutants.planted.interrupted_capture import INTERRUPTED_CAPTURE
 from tests.mutants.planted.orchestration import ORCHESTRATION
 from tests.mutants.planted.own_equality import OWN_EQUALITY
 from tests.mutants.planted.queued import QUEUED
+from tests.mutants.planted.refusals import REFUSALS
 from tests.mutants.planted.replay import REPLAY
 from tests.mutants.planted.replication import REPLICATION
 from tests.mutants.planted.replication_care import REPLICATION_CARE
@@ -71,6 +72,7 @@ LISTS: Mapping[str, Sequence[Mutant]] = {
     "ways_out": WAYS_OUT,
     "copied_tables": COPIED_TABLES,
     "stored_progress": STORED_PROGRESS,
+    "refusals": REFUSALS,
 }
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import getpass
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
 from concord.configuration.configuration import Configuration
-from concord.databases import provisioning
 from concord.jobs.link import Direction, TransmissionReport
 from concord.orchestration.leases import owners
 from concord.orchestration.tasks import jobs, tombstone_cleanup
@@ -21,6 +19,7 @@ from concord.terminal import (
     conflicts,
     cost,
     entry,
+    provision,
     replicate,
     restamp,
     snapshot,
@@ -32,8 +31,7 @@ from concord.terminal import (
 from concord.terminal.compare import compare
 from concord.terminal.link_tables import Carried, show_links
 from concord.terminal.pace_shown import shown
-from concord.terminal.printed_sql import print_sql, write_sql
-from concord.terminal.shown import Columns, is_document, notice, problem, say, show
+from concord.terminal.shown import Columns, is_document, notice, problem, show
 
 
 def run(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -41,42 +39,6 @@ def run(asked: argparse.Namespace, configuration: Configuration) -> int:
     if asked.command in ("provision", "status"):
         _notify([str(each) for each in configuration.notices])
     return _COMMANDS[asked.command](asked, configuration)
-
-
-def _provision(asked: argparse.Namespace, configuration: Configuration) -> int:
-    installations = jobs.installations(configuration, asked.site)
-    if asked.print_sql:
-        return _print_sql(asked.print_sql, provisioning.sql(installations))
-    if asked.check:
-        problems = provisioning.check(installations)
-        _notify(provisioning.notices(installations))
-        for each in problems:
-            problem(each)
-        return 1 if problems else _say("All sites are as they should be.")
-    names = ", ".join(each.site for each in installations)
-    if asked.remove:
-        provisioning.remove(installations)
-        return _say(
-            f"Removed from {names}; the replicated tables, their rows and sequences are as they were."
-        )
-    with shown() as tell:
-        unproven = provisioning.provision(installations, tell)
-    _notify([*unproven, *provisioning.notices(installations)])
-    return _say(f"Provisioned: {names}.")
-
-
-def _print_sql(where: str, scripts: Iterable[tuple[str, str]]) -> int:
-    """`-` is stdout, all else a directory."""
-    if where != "-":
-        made = write_sql(scripts, Path(where))
-        return _say(
-            f"Written: {', '.join(map(str, made))}. Each says in its first line who runs it: psql -f."
-        )
-    if is_document():
-        say("To be run at each site.", sql=dict(scripts))
-    else:
-        print_sql(scripts)
-    return 0
 
 
 def _initialize(asked: argparse.Namespace, configuration: Configuration) -> int:
@@ -170,11 +132,6 @@ def _notify(notices: Iterable[str]) -> None:
         notice(each)
 
 
-def _say(sentence: str) -> int:
-    say(sentence)
-    return 0
-
-
 def _person() -> str:
     """The holder of a lease that no DAG run took."""
     return owners.of_command(getpass.getuser())
@@ -189,7 +146,7 @@ def _compare(asked: argparse.Namespace, configuration: Configuration) -> int:
 
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace, Configuration], int]] = {
-    "provision": _provision,
+    "provision": provision.run,
     "initialize": _initialize,
     "plan": _plan,
     "compare": _compare,

@@ -70,7 +70,11 @@ def _add_provision(commands: Commands) -> None:
         metavar="DIR",
         help="print the statements for a DBA, or write them into DIR/SITE.sql; run nothing",
     )
-    instead.add_argument("--check", action="store_true", help="say what is missing or altered; write nothing")
+    instead.add_argument(
+        "--check",
+        action="store_true",
+        help="say what would be refused, and what is missing or altered; write nothing",
+    )
     instead.add_argument("--remove", action="store_true", help="take Concord off; tables and rows stay")
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from concord.databases.postgresql.provision import site_statements
+from concord.databases.postgresql.provision import site_refusals
 from concord.databases.postgresql.sites import state as site_state
 from concord.messages.errors import StructureChanged
 from concord.rules.policy import Policy
@@ -39,8 +39,8 @@ def test_a_column_that_sites_may_order_differently_decides_nothing(
     sites = deciding_by(pair(*OFFER), f"maximum({column})")
     london = sites.london
     state = site_state.read_site(london.connection, london.name, sites.tables, 0.0)
-    (problem,) = site_statements.problems(state, READER, APPLIER, london.connection)
-    assert problem.startswith(f"london: public.offer {said}")
+    (refusal,) = site_refusals.of_links(london.connection, state, READER, APPLIER)
+    assert refusal.text.startswith(f"london: public.offer {said}")
     london.run("UPDATE offer SET title = 'london' WHERE id = 1")
     with pytest.raises(StructureChanged, match=said):
         sites.run()

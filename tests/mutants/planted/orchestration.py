@@ -19,9 +19,9 @@ ORCHESTRATION = (
     ),
     Mutant(
         "one unreachable site prevents the provisioning of the others",
-        "concord.databases.provisioning:_refuse",
-        "if problems := [*_problems(survey), *more]:",
-        "if problems := [*_problems(survey), *more, *survey.failures]:",
+        "concord.databases.refusals:refuse",
+        "if found:",
+        "if found or survey.failures:",
         "tests/orchestration/tasks/test_unreachable_site.py -k makes_the_others_ready",
     ),
     Mutant(

@@ -154,7 +154,7 @@ SECURITY = (
     ),
     Mutant(
         "a publication of somebody else's is altered",
-        "concord.databases.postgresql.replication.provision:Replications.refusals",
+        "concord.databases.postgresql.replication.refusals:_publication_refusals",
         "ownership.publishers(published)",
         "ownership.publishers([])",
         f"{SQUATTED} -k 'publication and neither'",

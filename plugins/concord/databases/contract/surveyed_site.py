@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
+from concord.databases.contract.refusal import Refusal
 from concord.jobs.replication import ReplicationDefinition
 from concord.jobs.site import Credentials
 from concord.jobs.snapshot import SnapshotDefinition
@@ -37,13 +38,20 @@ class Installation:
         """The tables of its links and of its replications."""
         return [*self.tables, *(table for each in self.replications for table in each.tables)]
 
+    @property
+    def names(self) -> set[str]:
+        """All names under which problems and notices report its tables and copies."""
+        copies = (name for each in self.snapshots for name in (each.relation, each.table))
+        at_site = (each.at_site(self.site) for each in self.carried)
+        return {*(each.name for each in self.carried), *map(str, at_site), *map(str, copies)}
+
 
 @dataclass(frozen=True, slots=True)
 class Lacked:
     """The rights that an installer needs and has not."""
 
     refusal: str = ""  #: for a person: what is lacking, and who gives it; empty where nothing is
-    problems: tuple[str, ...] = ()  #: what no installer must be given
+    problems: tuple[Refusal, ...] = ()  #: what no installer must be given
     script: str = ""  #: a superuser runs it once
 
 
@@ -70,14 +78,8 @@ class SurveyedSite(Protocol):
     def structure(self, wanted: ReplicatedTable) -> Structure | None:
         """The table's columns in canonical form; None where it does not exist."""
 
-    def problems(self) -> Iterator[str]:
-        """Reasons not to provision the site, as far as its installer may look."""
-
-    def snapshot_problems(self, sites: Sequence[Any]) -> Iterator[str]:
-        """Reasons not to make the site an end of its snapshots."""
-
-    def number_problems(self) -> Iterator[str]:
-        """Reasons not to hold its generators of keys to their shares."""
+    def refusals(self, sites: Sequence[Any]) -> Iterator[Refusal]:
+        """Reasons not to provision the site, as far as its installer may look; `lacked` has the others."""
 
     def provision(self, sites: Sequence[Any]) -> set[tuple[str, str]]:
         """Make it ready, in one transaction.
@@ -89,11 +91,8 @@ class SurveyedSite(Protocol):
     def script(self, sites: Sequence[Any]) -> str:
         """The same as a script, which its installer runs."""
 
-    def check(self, sites: Sequence[Any]) -> Iterator[str]:
-        """Whatever is missing, altered or dangerous."""
-
-    def number_deviations(self) -> Iterator[str]:
-        """Generators of keys that do not keep to their shares."""
+    def check(self, sites: Sequence[Any], refused: Collection[str]) -> Iterator[str]:
+        """Whatever is missing, altered or dangerous. A `refused` table need not be provisioned."""
 
     def notices(self) -> Iterator[str]:
         """Whatever is no mistake and yet worth knowing."""

@@ -146,12 +146,11 @@ def provision_dag() -> DAG:
                 if not asked.check_only:
                     for line in provisioning.provision(installations, logged(logger.info)):
                         logger.warning("%s", line)
-                for notice in provisioning.notices(installations):
+                for notice in provisioning.grouped_lines(installations, provisioning.notices(installations)):
                     logger.warning("%s", notice)
             if problems:
-                raise AirflowFailException(
-                    "\n".join(["the sites are not as they should be:", *map(inert, problems)])
-                )
+                lines = map(inert, provisioning.grouped_lines(installations, problems))
+                raise AirflowFailException("\n".join(["the sites are not as they should be:", *lines]))
             return [installation.site for installation in installations]
 
         provision()

@@ -97,7 +97,9 @@ def test_a_table_added_later_is_provisioned_beside_the_others(bare: Bare) -> Non
     first = [table for table in bare.installations()[0].tables if table.name == "public.parent"]
     provisioning.provision(bare.installations(first))
     assert provisioning.check(bare.installations()) == [
-        f'{name}: ops.Odd "Child is not provisioned; run `provision`' for name in ("london", "capetown")
+        f'{name}: ops.Odd "Child is not provisioned; run `provision`. If that refuses it, take it out of the'
+        " configuration"
+        for name in ("london", "capetown")
     ]
 
     provisioning.provision(bare.installations())

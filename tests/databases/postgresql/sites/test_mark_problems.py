@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from concord.databases.postgresql.capture.marks import MarkType, SiteMarks, marks_at
 from concord.databases.postgresql.facts.catalogue import read_tables
 from concord.databases.postgresql.facts.connection import connect
-from concord.databases.postgresql.provision import site_statements
+from concord.databases.postgresql.provision import site_refusals, site_statements
 from concord.databases.postgresql.sites import mark_problems
 from concord.databases.postgresql.sites import state as site_state
 from concord.tables.replication_set import Marks, ReplicatedTable, TableName
@@ -32,7 +32,7 @@ def site(server_with_logins: Server, database: Callable[[], Database]) -> Iterat
 
 def problems(site: Site, wanted: ReplicatedTable = WANTED) -> list[str]:
     state = site_state.read_site(site.connection, site.name, [wanted], 0)
-    return list(site_statements.problems(state, READER, APPLIER, site.connection))
+    return [each.text for each in site_refusals.of_links(site.connection, state, READER, APPLIER)]
 
 
 def test_good_marks_have_no_problem_and_leave_no_trigger(site: Site) -> None:

@@ -31,8 +31,10 @@ class Unguarded:
     before: bool  #: it can change the row that is being written
 
 
-def refusals(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
-    """Those that can change what arrives: then the sites would never agree."""
+def refusals(
+    connection: Connection, site: str, tables: Mapping[TableName, Table]
+) -> Iterator[tuple[TableName, str]]:
+    """Those that can change what arrives: then the sites would never agree. Each line comes with its table."""
     yield from _told(
         connection, site, tables, f"which may change rows that Concord writes; {_ADVICE}", before=True
     )
@@ -41,23 +43,26 @@ def refusals(connection: Connection, site: str, tables: Mapping[TableName, Table
 def changing(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
     """Those that can change what arrives, where another site's rows are only copied. Each one line, a notice."""
     effect = "which may change rows that are replayed; they then differ from the publisher's. Else"
-    yield from _told(connection, site, tables, f"{effect} {_ADVICE}", before=True)
+    told = _told(connection, site, tables, f"{effect} {_ADVICE}", before=True)
+    yield from (line for _, line in told)
 
 
 def notices(connection: Connection, site: str, tables: Mapping[TableName, Table]) -> Iterator[str]:
     """Those that act a second time on what another site did."""
     effect = "which fires for what Concord writes too; if that repeats what it did at the other site,"
-    yield from _told(connection, site, tables, f"{effect} {_ADVICE}", before=False)
+    told = _told(connection, site, tables, f"{effect} {_ADVICE}", before=False)
+    yield from (line for _, line in told)
 
 
 def _told(
     connection: Connection, site: str, tables: Mapping[TableName, Table], effect: str, *, before: bool
-) -> Iterator[str]:
-    """A line for each trigger that fires then."""
+) -> Iterator[tuple[TableName, str]]:
+    """A line for each trigger that fires then, with its table."""
     for each in _unguarded(connection, tables):
         if each.before is before:
             time = "BEFORE" if before else "AFTER"
-            yield f"{site}: {each.table} has the trigger {each.name} ({time}, ENABLE {each.enabled}), {effect}"
+            fires = f"{time}, ENABLE {each.enabled}"
+            yield each.table, f"{site}: {each.table} has the trigger {each.name} ({fires}), {effect}"
 
 
 def firing(connection: Connection, oids: Sequence[int]) -> set[int]:

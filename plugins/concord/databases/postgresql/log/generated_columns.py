@@ -40,10 +40,10 @@ def option(connection: Connection, name: str, tables: Sequence[PublishedTable]) 
 
 def problems(
     connection: Connection, tables: Sequence[PublishedTable], names: Collection[str]
-) -> Iterator[str]:
-    """Why PostgreSQL would refuse the updates of these tables once they are published; each one line.
+) -> Iterator[tuple[str, str]]:
+    """Why PostgreSQL would refuse the updates of these tables once they are published; each one line, with its table.
 
-    `names`: all publications that are provisioned together.
+    A table has the name that the replication set gives it. `names`: all publications that are provisioned together.
     """
     if connection.info.server_version < _FIRST:
         return
@@ -51,15 +51,17 @@ def problems(
         virtual = ", ".join(column.name for column in each.table.columns if column.virtual)
         if virtual:
             yield (
+                each.name,
                 f"{each.table.name}: its log must bring rows as they were (REPLICA IDENTITY FULL), with which"
                 f" PostgreSQL refuses every update of a published table with a virtual column ({virtual}); make it"
-                " STORED, or replicate by capture: triggers"
+                " STORED, or replicate by capture: triggers",
             )
         for (other,) in _others(connection, each, names) if _stored(each) else ():
             yield (
+                each.name,
                 f"{each.table.name}: its log must bring rows as they were (REPLICA IDENTITY FULL), with which"
                 f" PostgreSQL refuses its updates as long as the publication {other} leaves its generated columns out;"
-                f" say ALTER PUBLICATION {other} SET (publish_generated_columns = stored)"
+                f" say ALTER PUBLICATION {other} SET (publish_generated_columns = stored)",
             )
 
 

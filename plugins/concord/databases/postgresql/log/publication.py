@@ -255,12 +255,13 @@ def _own_deviations(connection: Connection, name: str, own: Own) -> Iterator[str
 
 def identity_problems(
     connection: Connection, name: str, tables: Sequence[PublishedTable], names: Collection[str]
-) -> Iterator[str]:
+) -> Iterator[tuple[str, str]]:
     """Of a table without a replica identity, a publication makes PostgreSQL refuse every update and delete.
 
     So does another one that filters by columns outside of it. Where the identity is FULL, so does one that lists
     columns or leaves generated ones out. Such an identity is Concord's own where the publication filters the table.
-    `names`: all that are provisioned together.
+    `names`: all that are provisioned together. Each line comes with the name that the replication set
+    gives the table.
     """
     yield from generated_columns.problems(connection, tables, names)
     known = ", ".join(map(literal, names))
@@ -280,13 +281,15 @@ def identity_problems(
         (somebodys, identity, filtering) = found[0]
         if filtering and not each.full:
             yield (
+                each.name,
                 f"{each.table.name}: the publication {filtering} filters it and needs its rows as they were, and no"
-                f" replication here does; DROP PUBLICATION {filtering}, or keep the replication that has it"
+                f" replication here does; DROP PUBLICATION {filtering}, or keep the replication that has it",
             )
         elif somebodys and each.listed:
-            yield _full(each)
+            yield each.name, _full(each)
         elif not each.full and set(identity or ()) != set(each.key):
             yield (
+                each.name,
                 f"{each.table.name}: its replica identity is not its replication key ({', '.join(each.key)});"
-                " make that the primary key, or say ALTER TABLE … REPLICA IDENTITY USING INDEX …"
+                " make that the primary key, or say ALTER TABLE … REPLICA IDENTITY USING INDEX …",
             )

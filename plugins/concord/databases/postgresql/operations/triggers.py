@@ -12,6 +12,7 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, rows
 from concord.databases.postgresql.facts.interruptions import Source
+from concord.tables.replication_set import TableName
 
 #: After `RI_ConstraintTrigger_…`: PostgreSQL fires triggers in the order of their names' bytes.
 ROWS, TRUNCATE = "RI_concord_operation", "RI_concord_truncate"
@@ -108,14 +109,15 @@ def _fault(triggers: Sequence[list[object] | None], mark: str) -> str | None:
     return None
 
 
-def problems(connection: Connection, tables: Sequence[Table]) -> Iterator[str]:
-    """Why triggers cannot tell the order of a table's transactions or operations, each one line."""
+def problems(connection: Connection, tables: Sequence[Table]) -> Iterator[tuple[TableName, str]]:
+    """Why triggers cannot tell the order of a table's transactions or operations, each one line, with the table."""
     for table in tables:
         for column in table.columns:
             if not column.type.supported:
                 yield (
+                    table.name,
                     f"{table.name} has the column {column.name} of type {column.type.sql}, whose text does not come"
-                    " back exactly; write capture: log"
+                    " back exactly; write capture: log",
                 )
     names = {each.oid: each.name for each in tables}
     oids = array(list(names))
@@ -127,8 +129,9 @@ def problems(connection: Connection, tables: Sequence[Table]) -> Iterator[str]:
     )
     for oid, name, child in deferrable:
         yield (
+            names[oid],
             f"{names[oid]} has the deferrable foreign key {name}: its transactions' order is known only when they end;"
-            f" ALTER TABLE {child} ALTER CONSTRAINT {quote(name)} NOT DEFERRABLE, or write capture: log"
+            f" ALTER TABLE {child} ALTER CONSTRAINT {quote(name)} NOT DEFERRABLE, or write capture: log",
         )
     earlier = rows(
         connection,
@@ -138,6 +141,7 @@ def problems(connection: Connection, tables: Sequence[Table]) -> Iterator[str]:
     )
     for oid, name in earlier:
         yield (
+            names[oid],
             f"{names[oid]} has the trigger {name}, which fires before Concord's, so that its writes would come first;"
-            f" give it a name that begins with a small letter (ALTER TRIGGER … RENAME TO …), or write capture: log"
+            f" give it a name that begins with a small letter (ALTER TRIGGER … RENAME TO …), or write capture: log",
         )

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from concord.databases.contract.quoting import literal, qualified, quote
+from concord.databases.contract.refusal import Refusal
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import privileges
+from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, one, rows
 from concord.databases.postgresql.facts.own_schema import PUBLICATION, SCHEMAS
 from concord.databases.postgresql.facts.privileges import Absent, Grant, Kind
@@ -21,12 +23,12 @@ from concord.databases.postgresql.replication.needed_grants import needed_grants
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import owner
 from concord.databases.postgresql.sites import state as site_state
-from concord.databases.postgresql.sites.grants import Logins, usage
+from concord.databases.postgresql.sites.grants import Logins, connect, of_types, usage
 from concord.databases.postgresql.sites.owner import Standing
 from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshots.provision import Ends
 from concord.databases.postgresql.snapshots.provision import needed_grants as needed_for_copies
-from concord.tables.replication_set import TableName
+from concord.tables.replication_set import ReplicatedTable, TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Admission:
     site: str
     installer: str
     lacks: tuple[str, ...]  #: each a verb and its object
-    problems: tuple[str, ...]  #: what no installer must be given
+    problems: tuple[Refusal, ...]  #: what no installer must be given
     statements: tuple[str, ...]  #: what gives the rest
 
     @property
@@ -81,14 +83,14 @@ def read(connection: Connection, state: SiteState, wanted: Wanted) -> Admission:
         *_of_concord(connection, standing),
         *_of_owners(others),
         *(f"change the publication {name}, which {role} owns" for name, role in published.items()),
-        *_of_grants(given, others),
+        *_of_grants(user, given, others),
     )
     inherit = " WITH INHERIT TRUE" if state.facts.version >= owner.OPTIONS else ""
     return Admission(
         site=state.site,
         installer=user,
         lacks=lacks,
-        problems=tuple(_problems(state.site, user, others)),
+        problems=tuple(_problems(state, wanted, others)),
         statements=(
             *owner.statements(state.owner, user, state.facts.version),
             *owner.handed_over(state.owner, user),
@@ -166,6 +168,8 @@ def _lacked_grants(connection: Connection, state: SiteState, wanted: Wanted) -> 
     for each in wanted.copies:
         needed += needed_for_copies(each, state.site, logins)
     needed += needed_for_replications(wanted.replications, logins, wanted.log_reader)
+    if wanted.log_reader and any(state.site in each.by_log for each in state.wanted):
+        needed.append(connect(wanted.log_reader, state.facts.database))
     carried = [*state.wanted, *(each for one in wanted.replications.replications for each in one.tables)]
     needed += added_rows.needed_grants(connection, state.site, carried, logins.applier)
     outside = [each for each in needed if each.name[0] not in SCHEMAS]
@@ -182,7 +186,8 @@ def _missing(connection: Connection, grants: Sequence[Grant]) -> list[Grant]:
 
 
 def _of_installer(connection: Connection, state: SiteState, wanted: Wanted) -> Iterator[Grant]:
-    """To see the tables, and to make views, destinations and publications that are not there yet."""
+    """To see the tables, and to make views, destinations and publications that are not there yet, and shadow tables,
+    which have the types of keys."""
     user, made = state.facts.user, [*_views(state), *_copies_at(state.site, wanted.copies)]
     for schema in sorted({each.schema_name for each in [*state.tables, *wanted.replications.tables, *made]}):
         yield usage(user, schema)
@@ -193,6 +198,8 @@ def _of_installer(connection: Connection, state: SiteState, wanted: Wanted) -> I
         yield Grant(user, ("CREATE",), Kind.DATABASE, (state.facts.database,))
     for schema in sorted({each.schema_name for each in _absent(connection, made)}):
         yield Grant(user, ("CREATE",), Kind.SCHEMA, (schema,))
+    for shadow in _shadows(state):
+        yield from of_types([each for each in shadow.table.columns if each.name in shadow.key], user)
 
 
 def _absent(connection: Connection, names: Sequence[TableName]) -> list[TableName]:
@@ -219,23 +226,42 @@ def _of_owners(others: Sequence[_Relation]) -> Iterator[str]:
         yield f"act for {role}, who owns {', '.join(str(each.name) for each in others if each.owner == role)}"
 
 
-def _of_grants(given: Sequence[Grant], others: Sequence[_Relation]) -> Iterator[str]:
+def _of_grants(user: str, given: Sequence[Grant], others: Sequence[_Relation]) -> Iterator[str]:
     """The rights of these that do not come with the owners' rights."""
     come = {(each.name.schema_name, each.name.name) for each in others}
     for each in given:
+        name = ".".join(each.name)
         if each.kind is Kind.DATABASE and "CREATE" in each.privileges:
-            yield f"create a publication in the database {each.name[0]}"
+            yield f"create a publication in the database {name}"
+        elif each.kind is Kind.TYPE and each.role == user:
+            yield f"use the type {name}"
         elif each.name not in come:
-            yield f"give {each.role} {', '.join(each.privileges)} on {each.kind.lower()} {'.'.join(each.name)}"
+            yield f"give {each.role} {', '.join(each.privileges)} on {each.kind.lower()} {name}"
 
 
-def _problems(site: str, user: str, others: Sequence[_Relation]) -> Iterator[str]:
+def _problems(state: SiteState, wanted: Wanted, others: Sequence[_Relation]) -> Iterator[Refusal]:
     for each in others:
         if each.is_superuser and not each.is_view:
-            yield (
-                f"{site}: {each.name} belongs to the superuser {each.owner}, and who acts for a superuser is one; let"
-                f" an ordinary role own it (ALTER TABLE … OWNER TO …), for which {user} acts"
+            line = (
+                f"{state.site}: {each.name} belongs to the superuser {each.owner}, and who acts for a superuser is one;"
+                f" let an ordinary role own it (ALTER TABLE … OWNER TO …), for which {state.facts.user} acts"
             )
+            yield Refusal(line, tuple(_tables_with(each.name, state, wanted)), _copies_of(each.name, wanted))
+
+
+def _tables_with(relation: TableName, state: SiteState, wanted: Wanted) -> list[str]:
+    """The replicated tables that are this relation, or are fed by it."""
+    replayed = (
+        found for each in wanted.replications.replications for found in wanted.replications.existing(each)
+    )
+    carried = [(each, state.table(each)) for each in state.wanted]
+    tables: list[tuple[ReplicatedTable, Table | None]] = [*carried, *replayed]
+    found = [each.name for each, table in tables if table and relation in (table.name, *table.sequences)]
+    return list(dict.fromkeys(found))
+
+
+def _copies_of(relation: TableName, wanted: Wanted) -> tuple[str, ...]:
+    return tuple(each.snapshot.name for each in wanted.copies if each.snapshot.table == relation)
 
 
 def _sql(name: TableName) -> str:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from concord.databases.postgresql.capture import by_log
 from concord.databases.postgresql.capture.shadow_table import Shadow
+from concord.databases.postgresql.facts import privileges
 from concord.databases.postgresql.facts.connection import Connection, connect, in_transaction, rows, run
 from concord.databases.postgresql.facts.own_schema import PUBLICATION
 from concord.databases.postgresql.log import capture_slot, publication
 from concord.databases.postgresql.rows import logged_edits
-from concord.databases.postgresql.sites import log_problems
+from concord.databases.postgresql.sites import grants, log_problems
 from concord.databases.postgresql.sites.state import SiteState
 from concord.jobs.site import Credentials
 from concord.messages.errors import ProvisioningRefused
@@ -53,15 +54,22 @@ class SiteLog:
         return [each for each in self._read if not each.by_log]
 
     def begin(self, connection: Connection) -> None:
-        """Publish the tables' keys, and make the slot where it is not the one that is read.
+        """Publish the tables' keys, and make the slot where it is not the one that is read. Its reader may log in.
 
         Where every table has a gap, the publication itself may have been gone. Then no reader gets past the gap.
         """
         if not self._logged:
             return
         whole = publication.is_whole(connection, PUBLICATION)
+        logs_in = privileges.missing(
+            connection, [grants.connect(self.reads_log.user, self.state.facts.database)]
+        )
         with connection.transaction():
-            run(connection, *by_log.published([*self._logged, *self._going], whole=whole))
+            run(
+                connection,
+                *(each.sql for each in logs_in),
+                *by_log.published([*self._logged, *self._going], whole=whole),
+            )
         gaps = {name for (name,) in rows(connection, log_problems.INTERRUPTED)} if self._was_read else set()
         self._interrupted = [each for each in self._read if each.name in gaps]
         gone = self._read != [] and self._interrupted == self._read

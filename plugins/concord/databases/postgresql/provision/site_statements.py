@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import psycopg
 
 from concord.databases.contract.quoting import literal, quote
 from concord.databases.postgresql.capture import before_image, by_log, private_columns, shadow_table, triggers
-from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import application_triggers, lock_holders, ownership, privileges
 from concord.databases.postgresql.facts.catalogue import Table
 from concord.databases.postgresql.facts.connection import Connection, in_our_words, rows, run
 from concord.databases.postgresql.facts.own_schema import FORMAT, SCHEMAS
-from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.provision import control
 from concord.databases.postgresql.provision.site_log import SiteLog
-from concord.databases.postgresql.sites import mark_problems, owner, preflight, registration, surplus
+from concord.databases.postgresql.sites import owner, preflight, registration, surplus
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.sites.state import SiteState, altered, needed_grants
 from concord.messages import incarnation
@@ -24,90 +22,16 @@ from concord.messages.errors import ProvisioningRefused
 from concord.tables.replication_set import TableName
 
 
-def problems(state: SiteState, reader: str, applier: str, connection: Connection) -> Iterator[str]:
-    """Every reason not to provision this site, each one line."""
-    yield from preflight.site_problems(state.facts)
-    yield from owner.problems(owner.read(connection, state.facts, state.owner))
-    for wanted in state.wanted:
-        yield from preflight.table_problems(state.site, wanted, state.table(wanted))
-        yield from added_rows.problems(connection, state.site, wanted)
-        table = state.table(wanted)
-        if table is not None:
-            yield from preflight.filter_problems(connection, state.site, wanted, table)
-            yield from mark_problems.problems(connection, state.site, wanted, table)
-            shadow = Shadow.of(wanted, state.site, table)
-            yield from private_columns.problems(wanted, state.site, table, shadow)
-    yield from preflight.outside_parents(state.wanted, state.site, state.tables)
-    yield from application_triggers.refusals(connection, state.site, _written(state))
-    yield from _role_problems(connection, state.site, reader, applier)
-    yield from _stale_shadow_problems(connection, state)
-
-
 def notices(state: SiteState, connection: Connection) -> Iterator[str]:
     """Notices about one site's tables, each one line."""
     yield from preflight.outside_children(state.wanted, state.site, state.tables)
-    yield from application_triggers.notices(connection, state.site, _written(state))
+    yield from application_triggers.notices(connection, state.site, written(state))
 
 
-def _written(state: SiteState) -> dict[TableName, Table]:
+def written(state: SiteState) -> dict[TableName, Table]:
     """The tables that links write."""
     written = (each.at_site(state.site) for each in state.wanted if not each.captured_only)
     return {name: state.tables[name] for name in written if name in state.tables}
-
-
-def _role_problems(connection: Connection, site: str, reader: str, applier: str) -> Iterator[str]:
-    for role in sorted({reader, applier}):
-        if not rows(connection, f"SELECT 1 FROM pg_roles WHERE rolname = {literal(role)} AND rolcanlogin"):
-            yield f"{site}: there is no login {role}; CREATE ROLE {quote(role)} LOGIN PASSWORD '…' first"
-
-
-def _stale_shadow_problems(connection: Connection, state: SiteState) -> Iterator[str]:
-    """A shadow table made for another key would mix two identities of one row."""
-    if state.facts.provisioned_as is None:
-        return
-    known = {name: registered.key for name, registered in state.registered.items()}
-    for wanted in state.wanted:
-        table = state.table(wanted)
-        if wanted.name in known:
-            yield from mark_problems.tracked_otherwise(
-                state.site, wanted, table, state.registered[wanted.name].tracking
-            )
-        if (
-            table
-            and wanted.name in known
-            and known[wanted.name] != list(table.key_of(wanted.key_at(state.site)))
-        ):
-            yield (
-                f"{state.site}: the key of {wanted.name} was {', '.join(known[wanted.name])} when it was provisioned;"
-                " remove the table from the site (provision --remove) and initialize again"
-            )
-    yield from _key_type_problems(connection, state, known)
-
-
-def _key_type_problems(
-    connection: Connection, state: SiteState, known: Mapping[str, object]
-) -> Iterator[str]:
-    """A shadow key of another type than the table's would round, cut or refuse what users write."""
-    for wanted in state.wanted:
-        table = state.table(wanted)
-        if table is None or wanted.name not in known:
-            continue
-        shadow = Shadow.of(wanted, state.site, table)
-        stored = [
-            kind
-            for (kind,) in rows(
-                connection,
-                "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
-                f" WHERE attrelid = to_regclass({literal(shadow.sql)}) AND attnum BETWEEN 1 AND {len(shadow.key)}"
-                " ORDER BY attnum",
-            )
-        ]
-        now = [table.column(name).type.sql for name in shadow.key]
-        if stored and stored != now:
-            yield (
-                f"{state.site}: the key of {wanted.name} was of type {', '.join(stored)} when it was provisioned and is"
-                f" {', '.join(now)} now; remove the site (provision --remove), provision and initialize it again"
-            )
 
 
 def statements(
@@ -237,8 +161,11 @@ def _advice(connection: Connection, state: SiteState, error: psycopg.Error) -> s
     return f"{site}: {said}"
 
 
-def check(state: SiteState) -> Iterator[str]:
-    """Objects missing or altered since the site was provisioned, each one line; silent when all is well."""
+def check(state: SiteState, refused: Collection[str] = ()) -> Iterator[str]:
+    """Objects missing or altered since the site was provisioned, each one line; silent when all is well.
+
+    A `refused` table that is not provisioned, or gone, is none of them: its refusal says why.
+    """
     if state.facts.provisioned_as is None:
         yield f"{state.site}: is not provisioned; run `provision`"
         return
@@ -249,8 +176,12 @@ def check(state: SiteState) -> Iterator[str]:
         )
     if state.facts.format < FORMAT:
         yield f"{state.site}: was provisioned by an earlier version of Concord; run `provision`"
-    for lines in altered(state).values():
-        yield from lines
+    for name, lines in altered(state).items():
+        there = name in state.registered and any(
+            state.table(each) for each in state.wanted if each.name == name
+        )
+        if there or name not in refused:
+            yield from lines
     yield from (f"{state.site}: {grant.lacked}" for grant in state.lacked)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 
 import psycopg
 
+from concord.databases.contract.refusal import Refusal
 from concord.databases.contract.surveyed_site import Installation, Lacked
 from concord.databases.postgresql.capture import notify
 from concord.databases.postgresql.capture.shadow_table import Shadow
@@ -20,10 +21,11 @@ from concord.databases.postgresql.facts.own_schema import FORMAT
 from concord.databases.postgresql.facts.privileges import Grant
 from concord.databases.postgresql.hooks import added_rows
 from concord.databases.postgresql.ledger import retention
-from concord.databases.postgresql.provision import admission, script, site_log, site_statements
+from concord.databases.postgresql.provision import admission, script, site_log, site_refusals, site_statements
 from concord.databases.postgresql.provision.admission import Admission
 from concord.databases.postgresql.provision.site_log import SiteLog
 from concord.databases.postgresql.replication import provision as replay_provision
+from concord.databases.postgresql.replication import refusals as replication_refusals
 from concord.databases.postgresql.replication.needed_grants import needed_grants
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.sites import grants, identities, log_problems, own_rows, owner
@@ -34,7 +36,6 @@ from concord.databases.postgresql.sites.own_rows import OwnRows
 from concord.databases.postgresql.sites.state import SiteState
 from concord.databases.postgresql.snapshots import provision as snapshot_provision
 from concord.databases.postgresql.snapshots.provision import Ends
-from concord.jobs.snapshot import SnapshotDefinition
 from concord.messages.errors import PrivilegeMissing, ProvisioningRefused
 from concord.tables.replication_set import ReplicatedTable, TableName
 from concord.tables.structure import Structure
@@ -75,50 +76,38 @@ class Surveyed:
     def structure(self, wanted: ReplicatedTable) -> Structure | None:
         return self.state.structure(wanted)
 
-    def problems(self) -> Iterator[str]:
+    def refusals(self, sites: Sequence[Surveyed]) -> Iterator[Refusal]:
         """As far as the installer may look, where it lacks something: that comes first."""
-        wanted = self.installation
+        wanted, connection = self.installation, self.connection
         try:
-            yield from site_statements.problems(self.state, wanted.reader, wanted.applier, self.connection)
-            yield from self.replications.refusals(self.connection, wanted.log_reader, wanted.applier)
-            yield from self._log_refusals()
-        except psycopg.errors.InsufficientPrivilege:
-            if not self.admission.lacks:
-                raise
+            yield from site_refusals.of_links(connection, self.state, wanted.reader, wanted.applier)
+            of_replications = (connection, wanted.log_reader, wanted.applier)
+            yield from replication_refusals.refusals(self.replications, *of_replications)
+            yield from site_refusals.of_log(connection, self.state, wanted, self.replications)
+            yield from site_refusals.of_snapshots(connection, self.site, self._snapshots(sites))
+            yield from identities.refusals(self.sequences)
+        except psycopg.Error as error:
+            if not self._may_not_look(error):
+                yield Refusal(in_our_words(error, self.site).message)
+
+    def _may_not_look(self, error: psycopg.Error) -> bool:
+        """Does the installer lack a right for a reason that its admission names?"""
+        named = self.admission.lacks or self.admission.problems
+        return bool(named) and isinstance(error, psycopg.errors.InsufficientPrivilege)
 
     @property
     def _logged(self) -> list[Shadow]:
         """Its tables whose changes the log tells."""
-        tables = {each.name: self.state.table(each) for each in self.state.wanted if self.site in each.by_log}
-        wanted = [each for each in self.state.wanted if tables.get(each.name)]
-        return [Shadow.of(each, self.site, table) for each in wanted if (table := tables[each.name])]
-
-    def _log_refusals(self) -> Iterator[str]:
-        published = self.replications.published().values()
-        whole = {each.table.oid for tables in published for each in tables if each.full}
-        log_reader = self.installation.log_reader
-        yield from log_problems.refusals(self.connection, self.site, self._logged, log_reader, whole)
-        if not log_reader and any(each.by_log for each in self.state.registered.values()):
-            yield f"{self.site}: its log is read until now; leave its log_reader there until `provision` has run"
+        return list(log_problems.logged(self.state))
 
     @property
     def _log(self) -> SiteLog | None:
         return site_log.site_log(self.state, self.installation.installer, self.installation.reads_log)
 
-    def snapshot_problems(self, sites: Sequence[Surveyed]) -> Iterator[str]:
-        for ends in self._snapshots(sites):
-            if ends.snapshot.source == self.site:
-                yield from snapshot_provision.source_refusals(ends)
-            else:
-                yield from snapshot_provision.target_refusals(self.connection, ends)
-
-    def number_problems(self) -> Iterator[str]:
-        return identities.refusals([self.sequences])
-
     def _snapshots(self, sites: Sequence[Surveyed]) -> Iterator[Ends]:
         """Its snapshots, each with what the sites that answer have of it."""
         relations = {each.site: each.relations for each in sites}
-        yield from (_ends(snapshot, relations) for snapshot in self.installation.snapshots)
+        yield from (Ends.of(snapshot, relations) for snapshot in self.installation.snapshots)
 
     def _snapshot_statements(self, sites: Sequence[Surveyed]) -> list[str]:
         made = list[str]()
@@ -186,8 +175,15 @@ class Surveyed:
         made = site_statements.as_installer(self.connection, self.state, *roles, snapshots, afterwards)
         return script.for_the_installer(self.state.facts.user, made)
 
-    def check(self, sites: Sequence[Surveyed]) -> Iterator[str]:
-        yield from site_statements.check(self.state)
+    def check(self, sites: Sequence[Surveyed], refused: Collection[str]) -> Iterator[str]:
+        try:
+            yield from self._deviations(sites, refused)
+        except psycopg.Error as error:
+            if not self._may_not_look(error):
+                raise in_our_words(error, self.site) from error
+
+    def _deviations(self, sites: Sequence[Surveyed], refused: Collection[str]) -> Iterator[str]:
+        yield from site_statements.check(self.state, refused)
         yield from snapshot_provision.check(self.connection, self.site, self.installation.snapshots)
         yield from self.replications.check(self.connection)
         needed = [*self._snapshot_grants(sites), *self._replication_grants]
@@ -196,6 +192,7 @@ class Surveyed:
         yield from self._otherwise_kept()
         if self.state.facts.provisioned_as is not None:
             yield from self._otherwise_provisioned()
+        yield from identities.deviations([self.sequences])
 
     def _otherwise_kept(self) -> Iterator[str]:
         if self.state.facts.format == FORMAT:
@@ -223,9 +220,6 @@ class Surveyed:
         """The tables of whose commits some synchronization wants to hear, those that are gone left out."""
         wanted = {each.name: self.state.table(each) for each in self.state.wanted}
         return [table for name, table in wanted.items() if table and name in self.installation.announced]
-
-    def number_deviations(self) -> Iterator[str]:
-        return identities.deviations([self.sequences])
 
     def notices(self) -> Iterator[str]:
         yield from site_statements.notices(self.state, self.connection)
@@ -256,7 +250,7 @@ def _look_at(connection: Connection, installation: Installation) -> Surveyed:
     owner.refuse_strangers(connection, state.facts, state.owner)
     relations = read_tables(connection, snapshot_provision.relations(installation.snapshots, site))
     replications = _replications(connection, installation, state)
-    copies = [_ends(each, {site: relations}) for each in installation.snapshots]
+    copies = [Ends.of(each, {site: relations}) for each in installation.snapshots]
     wanted = admission.Wanted(logins, installation.log_reader, copies, replications)
     admitted = admission.read(connection, state, wanted)
     try:
@@ -264,9 +258,11 @@ def _look_at(connection: Connection, installation: Installation) -> Surveyed:
         numbered = [*state.wanted, *replications.numbered]
         numbers = identities.read(connection, site, numbered, [*state.tables, *replications.tables])
     except (psycopg.errors.InsufficientPrivilege, PrivilegeMissing):
-        if not admitted.lacks:
+        lacked = _lacked(admitted)
+        if not (lacked.refusal or lacked.problems):
             raise
-        raise PrivilegeMissing(admitted.refusal, lacked=_lacked(admitted)) from None
+        said = [lacked.refusal, *(each.text for each in lacked.problems)]
+        raise PrivilegeMissing("\n".join(filter(None, said)), lacked=lacked) from None
     return Surveyed(installation, connection, state, relations, replications, numbers, admitted)
 
 
@@ -287,14 +283,4 @@ def _lacked(admitted: Admission) -> Lacked:
         admitted.refusal if lacks else "",
         admitted.problems,
         script.for_a_superuser(admitted) if lacks else "",
-    )
-
-
-def _ends(snapshot: SnapshotDefinition, relations: Mapping[str, Mapping[TableName, Table]]) -> Ends:
-    source = relations.get(snapshot.source)
-    return Ends(
-        snapshot,
-        source=(source or {}).get(snapshot.relation),
-        target=relations.get(snapshot.target, {}).get(snapshot.table),
-        source_seen=source is not None,
     )

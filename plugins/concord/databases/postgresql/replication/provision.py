@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from concord.databases.contract.quoting import literal
-from concord.databases.postgresql.calls import call_objects, signature
-from concord.databases.postgresql.facts import (
-    application_triggers,
-    interruptions,
-    ownership,
-    privileges,
-)
+from concord.databases.postgresql.calls import call_objects
+from concord.databases.postgresql.facts import application_triggers, interruptions, ownership
 from concord.databases.postgresql.facts.catalogue import Table
-from concord.databases.postgresql.facts.connection import Connection, one, rows
-from concord.databases.postgresql.hooks import added_rows
+from concord.databases.postgresql.facts.connection import Connection, one
 from concord.databases.postgresql.log import generated_columns, publication
 from concord.databases.postgresql.log.published import PublishedTable
 from concord.databases.postgresql.operations import kept, triggers
@@ -25,10 +18,7 @@ from concord.databases.postgresql.queued import (
     version_columns,
     version_tables,
 )
-from concord.databases.postgresql.replication import history_table
-from concord.databases.postgresql.replication.tables import column_problems, filter_problems, published_table
-from concord.databases.postgresql.sites import grants, own_rows, preflight
-from concord.jobs.kept_history import KeptHistory
+from concord.databases.postgresql.replication.tables import filter_problems, published_table
 from concord.jobs.replication import ReplicationDefinition
 from concord.tables.replication_set import NotOwned, ReplicatedTable, TableName
 
@@ -59,12 +49,10 @@ class Replications:
                     self.site, wanted, table, images=each.compares(wanted), shared=table.oid in whole
                 )
                 for wanted, table in self.existing(each)
-                if table.key_of(wanted.key_at(self.site)) and not self._filter_refusals(wanted, table)
+                if table.key_of(wanted.key_at(self.site))
+                and not list(filter_problems(self.site, wanted, table))
             ]
         return made
-
-    def _filter_refusals(self, wanted: ReplicatedTable, table: Table) -> list[str]:
-        return [f"{self.site}: {table.name} {line}" for line in filter_problems(self.site, wanted, table)]
 
     @property
     def captured(self) -> list[Table]:
@@ -94,7 +82,7 @@ class Replications:
         mine = [each for each in self.replications if each.replayed_at(self.site)]
         return [table.oid for each in mine for _, table in self.existing(each)]
 
-    def _replayed_into(self, *, compared: bool) -> dict[TableName, Table]:
+    def replayed_into(self, *, compared: bool) -> dict[TableName, Table]:
         """The tables that a replication writes here, by whether it compares their rows. Those of queued updates are
         captured, too, and looked at with them."""
         return {
@@ -141,81 +129,6 @@ class Replications:
     ) -> Iterator[str]:
         found = publication.find(connection, name)
         return publication.deviations(connection, found, tables, self._own(name))
-
-    def refusals(self, connection: Connection, log_reader: str, applier: str) -> Iterator[str]:
-        """Every reason not to make the site an end of its replications, each one line."""
-        for each in self.replications:
-            for wanted in each.tables:
-                history = each.history.get(wanted.name) if each.subscriber == self.site else None
-                yield from self._table_refusals(wanted, each.version_column.get(wanted.name), history)
-            for wanted, table in self.existing(each):
-                yield from own_rows.problems(connection, self.site, wanted, table)
-                if each.replayed_at(self.site):
-                    yield from added_rows.problems(connection, self.site, wanted)
-                    uncompared = preflight.uncompared_keys(table, wanted.key_at(self.site))
-                    yield from (f"{self.site}: {table.name} {problem}" for problem in uncompared)
-                if each.published_by(self.site):
-                    yield from self._filter_refusals(wanted, table)
-        yield from application_triggers.refusals(connection, self.site, self._replayed_into(compared=True))
-        published = self.published()
-        for publication_name, tables in published.items():
-            for problem in publication.identity_problems(connection, publication_name, tables, published):
-                yield f"{self.site}: {problem}"
-        for publication_name, owner in rows(connection, ownership.publishers(published)):
-            yield f"{self.site}: {ownership.not_concords(publication_name, owner)}"
-        if published:
-            yield from self._log_refusals(connection, log_reader)
-        yield from (f"{self.site}: {line}" for line in triggers.problems(connection, self.captured))
-        yield from self._procedure_refusals(connection, applier)
-
-    def _table_refusals(
-        self, wanted: ReplicatedTable, version: str | None, history: KeptHistory | None
-    ) -> Iterator[str]:
-        name = wanted.at_site(self.site)
-        table = self.tables.get(name)
-        if table is None:
-            yield f"{self.site}: {name} does not exist, or the installer may not see it; create it or correct its name"
-            return
-        chosen = column_problems(self.site, wanted, table)
-        key = table.key_of(wanted.key_at(self.site))
-        versions = () if version is None else version_columns.problems(table, version, key)
-        problems = (*preflight.kind_problems(table), *preflight.cast_problems(table.columns), *versions)
-        yield from (f"{self.site}: {name} {problem}" for problem in (*problems, *chosen))
-        if history is not None:
-            yield from (f"{self.site}: {line}" for line in history_table.own_problems(table, history))
-        if not key:
-            yield f"{self.site}: {name} has no primary key; name its `key` in the replication set"
-        for unique in table.deferrable_unique:
-            yield f"{self.site}: {name} has a deferrable unique constraint {unique}; make it NOT DEFERRABLE"
-
-    def _log_refusals(self, connection: Connection, log_reader: str) -> Iterator[str]:
-        (level,) = one(connection, "SHOW wal_level")
-        if level != "logical":
-            yield (
-                f"{self.site}: wal_level is {level}; a publisher needs ALTER SYSTEM SET wal_level = logical and a"
-                " restart of the server"
-            )
-        if not log_reader:
-            yield f"{self.site}: it publishes; name the connection of a login with REPLICATION as its log_reader"
-            return
-        found = rows(connection, f"SELECT rolreplication FROM pg_roles WHERE rolname = {literal(log_reader)}")
-        if found != [(True,)]:
-            yield (
-                f"{self.site}: the login {log_reader} has no REPLICATION; a superuser gives it (ALTER ROLE …"
-                " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"
-            )
-
-    def _procedure_refusals(self, connection: Connection, applier: str) -> Iterator[str]:
-        """Procedures that cannot be called here, and those that the applier may not call."""
-        called = [each for each in self.replications if each.subscriber == self.site]
-        carried = [procedure for each in called for procedure in each.procedures]
-        wrong = list(signature.problems(connection, dict.fromkeys([*self.carried, *carried])))
-        yield from (f"{self.site}: {line}" for line in wrong)
-        (installer,) = one(connection, "SELECT current_user")
-        for grant in () if wrong else grants.of_procedures(carried, applier):
-            lacked = privileges.missing(connection, [grant])
-            if lacked and privileges.missing(connection, [grant.by(installer)]):
-                yield f"{self.site}: {lacked[grant].lacked}"
 
     @property
     def carried(self) -> tuple[TableName, ...]:
@@ -267,7 +180,7 @@ class Replications:
                 " its disk; ALTER SYSTEM SET max_slot_wal_keep_size = '20GB', somewhat more than max_delta, and"
                 " SELECT pg_reload_conf()"
             )
-        copied, compared = (self._replayed_into(compared=each) for each in (False, True))
+        copied, compared = (self.replayed_into(compared=each) for each in (False, True))
         yield from application_triggers.changing(connection, self.site, copied)
         yield from application_triggers.notices(connection, self.site, {**copied, **compared})
         for each in self.replications:

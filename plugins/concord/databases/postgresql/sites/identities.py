@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Several
 from dataclasses import dataclass, field
 
+from concord.databases.contract.refusal import Refusal
 from concord.databases.postgresql.facts import sequences
 from concord.databases.postgresql.facts.connection import Connection
 from concord.databases.postgresql.facts.sequences import Sequence
 from concord.databases.postgresql.write import identity_ranges
+from concord.messages.grouped import grouped
 from concord.tables.identity import Identity, Share
 from concord.tables.replication_set import ReplicatedTable, TableName
 
@@ -24,6 +26,11 @@ class SiteSequences:
     shared: Several[tuple[Sequence, Several[Identity]]]
     #: Table as the replication set calls it, and column → the sequence that feeds it, where two of one number clash.
     columns: Mapping[tuple[str, str], Sequence] = field(default_factory=dict)
+    names: Mapping[TableName, str] = field(default_factory=dict)  #: of the tables, in the replication set
+
+    def tables(self, sequence: Sequence) -> tuple[str, ...]:
+        """The replicated tables that it feeds, as the replication set calls them."""
+        return tuple(dict.fromkeys(self.names[fed.table] for fed in sequence.fed))
 
     def shares(self) -> Iterator[tuple[Sequence, Share]]:
         for sequence, identities in self.shared:
@@ -46,17 +53,21 @@ def read(
             if fed.unique and table.identity is None:
                 columns[table.name, fed.column] = sequence
         shared.append((sequence, identities))
-    return SiteSequences(site, connection, shared, columns)
+    names = {name: table.name for name, table in tables.items()}
+    return SiteSequences(site, connection, shared, columns, names)
 
 
-def refusals(sites: Several[SiteSequences]) -> Iterator[str]:
+def refusals(site: SiteSequences) -> Iterator[Refusal]:
     """Every reason not to hold the sequences to their shares."""
-    for each in sites:
-        for sequence, identities in each.shared:
-            if len(identities) > 1:
-                yield f"{each.site}: sequence {sequence} feeds tables of different `identity`; give them the same"
-        for sequence, share in each.shares():
-            yield from identity_ranges.refusals(each.site, sequence, share)
+    for sequence, identities in site.shared:
+        if len(identities) > 1:
+            line = (
+                f"{site.site}: sequence {sequence} feeds tables of different `identity`; give them the same"
+            )
+            yield Refusal(line, site.tables(sequence))
+    for sequence, share in site.shares():
+        for line in identity_ranges.refusals(site.site, sequence, share):
+            yield Refusal(line, site.tables(sequence))
 
 
 def statements(sites: Several[SiteSequences], site: SiteSequences) -> Iterator[str]:
@@ -88,21 +99,36 @@ def deviations(sites: Several[SiteSequences]) -> Iterator[str]:
 
 def notices(sites: Several[SiteSequences]) -> Iterator[str]:
     """Notices that no one has to act on now: numbers that will clash, numbers that run out."""
+    lines, names = list[str](), set[str]()
     for each in sites:
         shares = dict(each.shares())
         for sequence, _ in each.shared:
-            yield from identity_ranges.notices(each.site, sequence, shares.get(sequence))
-    for found in clashes(sites).values():
-        yield from found
+            lines += identity_ranges.notices(each.site, sequence, shares.get(sequence))
+            names.add(f"sequence {sequence}")
+    yield from grouped(lines, names)
+    alike: defaultdict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
+    for column, (at, line) in _overlaps(sites).items():
+        alike[at][".".join(column)] = line
+    for at, columns in alike.items():
+        yield next(iter(columns.values())) if len(columns) == 1 else identity_ranges.clash(list(columns), at)
 
 
 def clashes(sites: Several[SiteSequences]) -> dict[str, list[str]]:
     """A notice for each column whose numbers will clash, by the name of its table in the replication set."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for (table, _), (_, line) in _overlaps(sites).items():
+        found[table].append(line)
+    return found
+
+
+def _overlaps(sites: Several[SiteSequences]) -> dict[tuple[str, str], tuple[tuple[str, ...], str]]:
+    """By table and column: the sites whose numbers will clash, and the notice."""
     columns: defaultdict[tuple[str, str], list[tuple[str, Sequence]]] = defaultdict(list)
     for each in sites:
         for fed, sequence in each.columns.items():
             columns[fed].append((each.site, sequence))
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for (table, column), fed_by in columns.items():
-        found[table] += identity_ranges.overlaps(f"{table}.{column}", fed_by)
-    return found
+    return {
+        (table, column): (tuple(site for site, _ in fed_by), line)
+        for (table, column), fed_by in columns.items()
+        for line in identity_ranges.overlaps(f"{table}.{column}", fed_by)
+    }

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from concord.databases.contract.quoting import literal, quote
+from concord.databases.contract.surveyed_site import Installation
 from concord.databases.postgresql.capture import by_log
 from concord.databases.postgresql.capture.shadow_table import Shadow
 from concord.databases.postgresql.facts import ownership
-from concord.databases.postgresql.facts.connection import Connection, one, rows
-from concord.databases.postgresql.facts.own_schema import PUBLICATION
+from concord.databases.postgresql.facts.connection import Connection, connect, one, rows
+from concord.databases.postgresql.facts.own_schema import IDENTITY, PUBLICATION
 from concord.databases.postgresql.log import capture_slot, publication
 from concord.databases.postgresql.log.publication import Found
+from concord.databases.postgresql.sites.site_facts import SiteFacts
+from concord.databases.postgresql.sites.state import SiteState
+from concord.messages.errors import ConcordError, PrivilegeMissing
 
 #: Query: the tables, by their names in the replication set, whose log has a gap.
 INTERRUPTED = (
@@ -19,43 +23,83 @@ INTERRUPTED = (
 )
 
 
-def refusals(
-    connection: Connection, site: str, shadows: Sequence[Shadow], log_reader: str, whole: Collection[int]
-) -> Iterator[str]:
-    """Every reason not to read the log of these tables, each one line. `whole`: the tables, by oid, that a replication
-    publishes with their rows as they were."""
-    if not shadows:
-        return
+def logged(state: SiteState) -> Iterator[Shadow]:
+    """The site's tables whose changes the log tells, as far as they exist."""
+    for wanted in state.wanted:
+        table = state.table(wanted)
+        if table is not None and state.site in wanted.by_log:
+            yield Shadow.of(wanted, state.site, table)
+
+
+def refusals(connection: Connection, site: str, log_reader: str) -> Iterator[str]:
+    """Every reason not to read a site's log for links, each one line."""
     (level,) = one(connection, "SHOW wal_level")
     if level != "logical":
         yield (
             f"{site}: wal_level is {level}; capture: log needs ALTER SYSTEM SET wal_level = logical and a restart of"
             " the server, or write capture: triggers"
         )
-    yield from _reader_refusals(connection, site, log_reader)
-    for name, owner in rows(connection, ownership.publishers([PUBLICATION])):
-        yield f"{site}: {ownership.not_concords(name, owner)}"
-    for shadow in shadows:
-        yield from (f"{site}: {shadow.table.name} {line}" for line in _identity(connection, shadow))
-        if shadow.table.oid in whole:
-            yield (
-                f"{site}: {shadow.table.name} is published by a replication with its rows as they were, where"
-                " PostgreSQL takes no publication of keys alone; write capture: triggers"
-            )
-
-
-def _reader_refusals(connection: Connection, site: str, log_reader: str) -> Iterator[str]:
     if not log_reader:
         yield (
             f"{site}: its changes are read from the log; name as its log_reader the connection of a login with"
             " REPLICATION"
         )
-        return
-    found = rows(connection, f"SELECT rolreplication FROM pg_roles WHERE rolname = {literal(log_reader)}")
-    if found != [(True,)]:
+    elif not _may_read_logs(connection, log_reader):
         yield (
             f"{site}: the login {log_reader} has no REPLICATION; a superuser gives it (ALTER ROLE {quote(log_reader)}"
             " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"
+        )
+    for name, owner in rows(connection, ownership.publishers([PUBLICATION])):
+        yield f"{site}: {ownership.not_concords(name, owner)}"
+
+
+def _may_read_logs(connection: Connection, log_reader: str) -> bool:
+    found = rows(connection, f"SELECT rolreplication FROM pg_roles WHERE rolname = {literal(log_reader)}")
+    return found == [(True,)]
+
+
+def login_refusals(connection: Connection, facts: SiteFacts, wanted: Installation) -> Iterator[str]:
+    """Why the log's reader could not make its slot, tried by logging in. `provision` may still give it CONNECT."""
+    login, slot = wanted.reads_log, capture_slot.name_at(connection)
+    if login is None or not _may_read_logs(connection, wanted.log_reader):
+        return
+    try:
+        with connect(login, "concord provision") as there:
+            (identity,) = one(there, IDENTITY)
+            if identity != facts.identity:
+                yield (
+                    f"{facts.site}: its log_reader leads to another database than its installer; correct"
+                    f" {login.known_as}"
+                )
+    except PrivilegeMissing:
+        pass
+    except ConcordError as error:
+        yield f"{facts.site}: its log_reader cannot log in: {error.message}"
+    full = rows(
+        connection,
+        "SELECT current_setting('max_replication_slots') FROM pg_replication_slots"
+        " HAVING count(*) >= current_setting('max_replication_slots')::int"
+        f" AND count(*) FILTER (WHERE slot_name = {literal(slot)}) = 0",
+    )
+    for (most,) in full:
+        yield (
+            f"{facts.site}: all of the server's replication slots are in use (max_replication_slots is {most}), and"
+            " capture: log needs one; drop one that nobody reads, or raise the number and restart the server"
+        )
+
+
+def table_refusals(
+    connection: Connection, site: str, shadow: Shadow, whole: Collection[int]
+) -> Iterator[str]:
+    """Every reason why the log does not tell a table's changes, each one line.
+
+    `whole`: the tables, by oid, that a replication publishes with their rows as they were.
+    """
+    yield from (f"{site}: {shadow.table.name} {line}" for line in _identity(connection, shadow))
+    if shadow.table.oid in whole:
+        yield (
+            f"{site}: {shadow.table.name} is published by a replication with its rows as they were, where"
+            " PostgreSQL takes no publication of keys alone; write capture: triggers"
         )
 
 

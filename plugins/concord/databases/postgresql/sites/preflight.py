@@ -237,16 +237,20 @@ def mapped_column_problems(key: Sequence[str], operation: Operation, column: Col
 
 def outside_parents(
     wanted: Sequence[ReplicatedTable], site: str, tables: Mapping[TableName, Table]
-) -> Iterator[str]:
-    """A parent that no link brings cannot be promised to be there (S0-02)."""
-    inside = {table.at_site(site) for table in wanted}
-    written = {table.at_site(site) for table in wanted if not table.captured_only}
-    for table in (each for name, each in tables.items() if name in written):
-        for foreign_key in table.foreign_keys:
+) -> Iterator[tuple[str, str]]:
+    """A parent that no link brings cannot be promised to be there (S0-02).
+
+    Each line comes with the name that the child's replication set gives it.
+    """
+    inside = {each.at_site(site) for each in wanted}
+    for each in wanted:
+        table = None if each.captured_only else tables.get(each.at_site(site))
+        for foreign_key in () if table is None else table.foreign_keys:
             if foreign_key.parent not in inside:
                 yield (
-                    f"{site}: {table.name} refers to {foreign_key.parent} ({foreign_key.name}), which is not in"
-                    " the replication set; add it, or drop the constraint"
+                    each.name,
+                    f"{site}: {each.at_site(site)} refers to {foreign_key.parent} ({foreign_key.name}), which is not in"
+                    " the replication set; add it, or drop the constraint",
                 )
 
 

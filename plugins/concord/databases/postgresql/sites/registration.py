@@ -137,7 +137,7 @@ def problems(
     if table is None:
         yield f"{where} is gone"
     elif known is None:
-        yield f"{where} is not provisioned; run `provision`"
+        yield f"{where} is not provisioned; run `provision`. If that refuses it, take it out of the configuration"
     else:
         shadow = Shadow.of(wanted, site, table)
         since = _since(shadow, known)

@@ -12,8 +12,8 @@ from concord.databases.contract.quoting import literal, qualified, quote
 from concord.databases.postgresql.capture.shadow_table import OF_ROWS, OF_STATEMENTS, trigger_function
 from concord.databases.postgresql.facts.catalogue import Column, Table
 from concord.databases.postgresql.facts.catalogue_queries import TRIGGER_STATE
-from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, rows, run
-from concord.databases.postgresql.facts.privileges import Grant
+from concord.databases.postgresql.facts.connection import Connection, connect, in_our_words, one, rows, run
+from concord.databases.postgresql.facts.privileges import Grant, missing
 from concord.databases.postgresql.sites import grants, preflight
 from concord.databases.postgresql.sites.grants import Logins
 from concord.databases.postgresql.snapshots.layout import Layout, differences, source_layout, source_problems
@@ -33,6 +33,17 @@ class Ends:
     source: Table | None
     target: Table | None
     source_seen: bool  #: was the source site looked at?
+
+    @classmethod
+    def of(cls, snapshot: SnapshotDefinition, relations: Mapping[str, Mapping[TableName, Table]]) -> Ends:
+        """By the relations of each site that was looked at."""
+        source = relations.get(snapshot.source)
+        return cls(
+            snapshot,
+            source=(source or {}).get(snapshot.relation),
+            target=relations.get(snapshot.target, {}).get(snapshot.table),
+            source_seen=source is not None,
+        )
 
     @property
     def layout(self) -> Layout | None:
@@ -81,6 +92,7 @@ def target_refusals(connection: Connection, ends: Ends) -> Iterator[str]:
             connection, f"SELECT 1 FROM pg_namespace WHERE nspname = {literal(snapshot.table.schema_name)}"
         ):
             yield f"{where}: there is no schema {snapshot.table.schema_name}; create it first"
+        yield from (f"{where}{problem}" for problem in _type_problems(connection, ends))
         return
     yield from (f"{where} {problem}" for problem in _unfit(table))
     if snapshot.name not in known_snapshots(connection) and rows(
@@ -91,6 +103,18 @@ def target_refusals(connection: Connection, ends: Ends) -> Iterator[str]:
         yield from differences(layout, table, where)
         if layout.key and not any(set(unique) <= set(layout.key) for unique in table.unique_keys):
             yield f"{where} has no immediate unique index on the key ({', '.join(layout.key)}); create one"
+
+
+def _type_problems(connection: Connection, ends: Ends) -> Iterator[str]:
+    """Types of the source's columns that the destination's site does not have, or does not let the installer use."""
+    (installer,) = one(connection, "SELECT current_user::text")
+    columns = ends.layout.columns if ends.layout else ()
+    for lacked in missing(connection, list(grants.of_types(columns, installer))).values():
+        what = f"{lacked.kind.lower()} {'.'.join(lacked.name)}"
+        if lacked.absent is not None:
+            yield f": there is no {what}, which a column of {ends.snapshot.relation} has; create it first"
+        else:
+            yield f" has a column of the {what}, which {installer} may not use; {lacked.sql}"
 
 
 def _unfit(table: Table) -> Iterator[str]:

@@ -11,6 +11,7 @@ from concord.databases.postgresql.facts.connection import Connection, one, run
 from concord.databases.postgresql.facts.privileges import missing, refuse_missing
 from concord.databases.postgresql.facts.sequences import Fed, Sequence, read
 from concord.databases.postgresql.write.judged import Judged
+from concord.messages.grouped import listed
 from concord.tables.identity import GREATEST, SLOTS, Share
 from concord.tables.replication_set import ReplicatedTable, TableName
 
@@ -151,15 +152,19 @@ def overlaps(column: str, fed_by: Several[tuple[str, Sequence]]) -> Iterator[str
         for _, theirs in fed_by[index + 1 :]
     ):
         return
-    names = [site for site, _ in fed_by]
     following = ", ".join(f"{site} {sequence.next}" for site, sequence in fed_by)
-    slot = ", ".join(f"{site}: {place}" for place, site in enumerate(names, start=1))
-    identity = f"identity: {{slots: {max(SLOTS, len(names))}, slot: {{{slot}}}}}"
-    yield (
-        f"{column}: the sequences of {', '.join(names[:-1])} and {names[-1]} will hand out the same numbers"
-        f" (next: {following}). An insert fails where a row with its number has arrived (duplicate key). If both sites"
-        f" use a number before either row has arrived, that is a conflict. Set `{identity}` for the table, and run"
-        " `provision`"
+    yield clash([column], [site for site, _ in fed_by], f" (next: {following})")
+
+
+def clash(columns: Several[str], sites: Several[str], following: str = "") -> str:
+    """The notice for columns whose sequences at these sites hand out one number twice."""
+    slot = ", ".join(f"{site}: {place}" for place, site in enumerate(sites, start=1))
+    identity = f"identity: {{slots: {max(SLOTS, len(sites))}, slot: {{{slot}}}}}"
+    where = "the table" if len(columns) == 1 else "the tables, or for their replication set"
+    return (
+        f"{listed(columns)}: the sequences of {', '.join(sites[:-1])} and {sites[-1]} will hand out the same numbers"
+        f"{following}. An insert fails where a row with its number has arrived (duplicate key). If both sites use a"
+        f" number before either row has arrived, that is a conflict. Set `{identity}` for {where}, and run `provision`"
     )
 
 
