@@ -20,6 +20,7 @@ COMMANDS = {
     f"approve {NAME}": 1,
     "provision --check": 0,
     "provision --print-sql": 0,
+    "provision --skip-refused": 0,
     "tombstones": 0,
     "conflicts list": 0,
     "conflicts what-if --policy update_wins": 0,

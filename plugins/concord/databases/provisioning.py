@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from concord.databases.contract.surveyed_site import Installation, SurveyedSite
+from concord.databases.leaving_out import Accepted, accepted
 from concord.databases.refusals import compared, refusals, refusals_but_rights, refuse
 from concord.databases.registry import dialect
 from concord.databases.survey import Survey, surveyed
@@ -17,7 +18,9 @@ from concord.messages.pace import Meter, Tell, silent, told
 from concord.tables.structure import nullable_at_one
 
 __all__ = [
+    "Accepted",
     "Installation",
+    "accepted",
     "check",
     "grouped_lines",
     "notices",

@@ -75,6 +75,11 @@ def _add_provision(commands: Commands) -> None:
         action="store_true",
         help="say what would be refused, and what is missing or altered; write nothing",
     )
+    instead.add_argument(
+        "--skip-refused",
+        action="store_true",
+        help="provision the others where tables are refused; print the table lists without these",
+    )
     instead.add_argument("--remove", action="store_true", help="take Concord off; tables and rows stay")
 
 

@@ -3,7 +3,9 @@
 from tests.mutants.mutant import Mutant
 
 REFUSED = "tests/databases/postgresql/provision/test_refusals.py"
+SKIPPED = "tests/databases/postgresql/provision/test_skip_refused.py"
 GROUPED = "tests/messages/test_grouped.py"
+TYPED = "tests/terminal/test_provision.py"
 
 REFUSALS = (
     Mutant(
@@ -77,6 +79,55 @@ REFUSALS = (
         f"{REFUSED} -k not_said_to_be_missing",
     ),
     Mutant(
+        "a refused site does not stop the others' tables",
+        "concord.databases.leaving_out:accepted",
+        "if not every:",
+        "if all(each.of_site for each in every):",
+        f"{SKIPPED} -k 'as_a_whole or installer_lacks'",
+    ),
+    Mutant(
+        "a table is left out although that ends its capture",
+        "concord.databases.leaving_out:accepted",
+        "if lost or fewer",
+        "if fewer",
+        f"{SKIPPED} -k end_its_capture",
+    ),
+    Mutant(
+        "a table keeps the triggers of an older Concord",
+        "concord.databases.postgresql.provision.surveyed_site:Surveyed.captured",
+        "or name in older",
+        "",
+        f"{SKIPPED} -k after_an_upgrade",
+    ),
+    Mutant(
+        "children of refused tables are provisioned",
+        "concord.databases.postgresql.sites.preflight:outside_parents",
+        "if foreign_key.parent not in inside:",
+        "if False:",
+        f"{SKIPPED} -k refers_to",
+    ),
+    Mutant(
+        "a refused snapshot keeps its captured source",
+        "concord.databases.contract.surveyed_site:Installation.without",
+        "if not each.captured_only or each.name in read",
+        "if True",
+        f"{SKIPPED} -k only_snapshot",
+    ),
+    Mutant(
+        "an incremental snapshot is provisioned without its source",
+        "concord.databases.contract.surveyed_site:Installation.without",
+        "and (each.tracked is None or each.tracked.name not in tables)",
+        "",
+        f"{SKIPPED} -k with_its_source",
+    ),
+    Mutant(
+        "a table of a superuser refuses the whole site",
+        "concord.databases.postgresql.provision.admission:_tables_with",
+        "if table and relation in (table.name, *table.sequences)",
+        "if False",
+        f"{SKIPPED} -k superusers_table",
+    ),
+    Mutant(
         "different reasons become one line",
         "concord.messages.grouped:grouped",
         "setdefault((site, reason), {})",
@@ -89,5 +140,19 @@ REFUSALS = (
         "max((each for each",
         "min((each for each",
         f"{GROUPED} -k as_a_whole",
+    ),
+    Mutant(
+        "the lists to paste hold the refused tables",
+        "concord.configuration.fewer_tables:fewer_tables",
+        "if str(table.table) not in refused",
+        "if True",
+        f"{TYPED} -k pasted",
+    ),
+    Mutant(
+        "a word that YAML takes for a boolean is not quoted",
+        "concord.configuration.fewer_tables:_text",
+        "and not _CONSTANTS.fullmatch(text)",
+        "",
+        f"{TYPED} -k quoted",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -45,6 +45,30 @@ class Installation:
         at_site = (each.at_site(self.site) for each in self.carried)
         return {*(each.name for each in self.carried), *map(str, at_site), *map(str, copies)}
 
+    def without(self, tables: Collection[str], snapshots: Collection[str]) -> Installation:
+        """The same without these tables and snapshots, and without what depends on them.
+
+        An incremental snapshot depends on its captured source. That source depends on the snapshots that read it. A
+        replication that carries no calls depends on its tables.
+        """
+        copied = tuple(
+            each
+            for each in self.snapshots
+            if each.name not in snapshots and (each.tracked is None or each.tracked.name not in tables)
+        )
+        read = {each.tracked.name for each in copied if each.tracked is not None}
+        kept = (each for each in self.tables if each.name not in tables)
+        fewer = (
+            each.model_copy(update={"tables": tuple(t for t in each.tables if t.name not in tables)})
+            for each in self.replications
+        )
+        return replace(
+            self,
+            tables=tuple(each for each in kept if not each.captured_only or each.name in read),
+            snapshots=copied,
+            replications=tuple(each for each in fewer if each.tables or each.procedures),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Lacked:
@@ -80,6 +104,9 @@ class SurveyedSite(Protocol):
 
     def refusals(self, sites: Sequence[Any]) -> Iterator[Refusal]:
         """Reasons not to provision the site, as far as its installer may look; `lacked` has the others."""
+
+    def captured(self, tables: Collection[str]) -> set[str]:
+        """Of these tables, those whose capture `provision` would end if they were left out."""
 
     def provision(self, sites: Sequence[Any]) -> set[tuple[str, str]]:
         """Make it ready, in one transaction.

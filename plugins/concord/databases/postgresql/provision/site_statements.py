@@ -206,6 +206,25 @@ def remove_now(connection: Connection, state: SiteState) -> None:
         raise in_our_words(error, state.site) from error
 
 
+#: The triggers that `provision` takes off tables that are not in the configuration, by the beginnings of their names.
+_TAKEN_OFF = ("RI_concord_", "concord_own_rows_", "zzz_concord_version_")
+
+
+def held_by_capture(connection: Connection, tables: Collection[int]) -> set[int]:
+    """Of these tables, by oid, those that would lose something if `provision` ran without them: a publication of
+    Concord's, or triggers. Triggers of links stay on a table that is left out."""
+    taken_off = " OR ".join(f"starts_with(t.tgname::text, {literal(each)})" for each in _TAKEN_OFF)
+    found = rows(
+        connection,
+        f"""
+SELECT c.oid::bigint FROM pg_class c WHERE c.oid = ANY ({literal("{" + ",".join(map(str, tables)) + "}")}::oid[])
+   AND (EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+                 WHERE r.prrelid = c.oid AND starts_with(p.pubname::text, 'concord'))
+        OR EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND ({taken_off})))""",
+    )
+    return {oid for (oid,) in found}
+
+
 #: Of what pg_relation_is_updatable says: it takes UPDATE, INSERT or DELETE.
 _WRITABLE = 1 << 2 | 1 << 3 | 1 << 4
 

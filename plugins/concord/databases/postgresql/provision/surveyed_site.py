@@ -100,6 +100,18 @@ class Surveyed:
         """Its tables whose changes the log tells."""
         return list(log_problems.logged(self.state))
 
+    def captured(self, tables: Collection[str]) -> set[str]:
+        """Of these tables, those that a publication has, or triggers that `provision` takes off other tables.
+
+        After an upgrade of Concord all that are provisioned: their triggers would stay those of the older version.
+        """
+        here = {**self.state.tables, **self.replications.tables}
+        found = {each.name: here.get(each.at_site(self.site)) for each in self.installation.carried}
+        oids = {name: table.oid for name, table in found.items() if table and name in tables}
+        held = site_statements.held_by_capture(self.connection, list(oids.values()))
+        older = self.state.registered.keys() if self.state.facts.format < FORMAT else ()
+        return {name for name, oid in oids.items() if oid in held or name in older}
+
     @property
     def _log(self) -> SiteLog | None:
         return site_log.site_log(self.state, self.installation.installer, self.installation.reads_log)
