@@ -120,10 +120,16 @@ class History:
 
     def _write(self, site: Site, edits: Sequence[Edit]) -> None:
         before = rows_of(site)
-        made = (each.statement.format(value=next(_VALUES), key=each.key, other=each.other) for each in edits)
+        values = [next(_VALUES) for _ in edits]
+        made = (
+            each.statement.format(value=value, key=each.key, other=each.other)
+            for each, value in zip(edits, values, strict=True)
+        )
         site.run(f"BEGIN; {'; '.join(made)}; COMMIT")
         after = rows_of(site)
-        self.deleted |= {name for name, _ in before.values()} - {name for name, _ in after.values()}
+        # The transaction may have inserted an author, and deleted the author again.
+        known = {name for name, _ in before.values()} | {f"author {value}" for value in values}
+        self.deleted |= known - {name for name, _ in after.values()}
         if site is self.sites.capetown:
             self.edits += _changed(before, after)
 
