@@ -300,7 +300,8 @@ def prepared_network(
 
 @pytest.fixture
 def sites(server_with_logins: Server, database: MakeDatabase) -> Iterator[Bare]:
-    both = Bare(*two_sites(database))
+    """On one server, whose roles the tests of provisioning make."""
+    both = Bare(*(site_on(server_with_logins, name, database().name) for name in ("london", "capetown")))
     yield both
     for site in both.sites:
         site.connection.close()

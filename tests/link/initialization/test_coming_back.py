@@ -329,14 +329,15 @@ def test_a_site_restored_without_owners_is_handed_back_before_it_begins_its_next
 
 
 def test_a_copy_on_the_same_server_is_not_brought_back_without_an_owner_role_of_its_own(
-    pair: MakePair, server_with_logins: Server, database: MakeDatabase
+    pair: MakePair, database: MakeDatabase
 ) -> None:
     """Else whoever installed the original could act as the owner of the copy's capture."""
     sites = pair(
         "CREATE TABLE book (id int PRIMARY KEY, title text)", "INSERT INTO book VALUES (1, 'common')"
     )
     sites.capetown.close()
-    cloned = site_on(server_with_logins, "capetown", database(sites.capetown.database).name)
+    copy = database(sites.capetown.database, "capetown")
+    cloned = site_on(copy.server, "capetown", copy.name)
     both = Pair(sites.london, cloned, sites.tables, sites.spark)
     with pytest.raises(PrivilegeMissing, match=f"there is no role concord_owner_of_{cloned.database}"):
         initialized(both, accept_restored=True)
