@@ -17,7 +17,7 @@ from concord.databases.postgresql.sites.link_source import LinkSource, between
 from concord.databases.postgresql.write.relay import BLOCK, Relay
 from concord.messages.errors import LinkFailed, PrivilegeMissing, SiteUnavailable
 from concord.transmission.route import Route
-from embedded.postgres import Server
+from tests.conftest import ServerOf
 from tests.given.fixtures import MakePair
 from tests.given.site import PASSWORD
 from tests.given.two_sites import Pair
@@ -204,17 +204,18 @@ SERIES = f"(SELECT n, 'a', NULL, {FAILING}, false FROM generate_series(1, 9000) 
 
 @pytest.mark.parametrize("private", [False, True])
 def test_what_the_source_refuses_names_the_table_and_no_value_of_a_private_one(
-    road: Road, server: Server, private: bool
+    road: Road, server_of: ServerOf, private: bool
 ) -> None:
     # PostgreSQL quotes the value, and a COPY that ends tells the other server why
-    logged = server.log.stat().st_size
+    logs = {server_of(site.name).log for site in road.sites.sites}
+    logged = {log: log.stat().st_size for log in logs}
     part = replace(road.part(road.query(f"{SERIES} (c0, c1, c2, deleted, out_of_scope)")), private=private)
     with pytest.raises(LinkFailed, match=r"^public\.page: its rows could not be moved: ") as raised:
         relay(part, 1)
     whole = "".join(format_exception(raised.value))
     assert ("secret" in whole) is not private
     assert raised.value.message.count("SQLSTATE") == private
-    said = server.log.read_bytes()[logged:].decode()
+    said = "".join(log.read_bytes()[before:].decode() for log, before in logged.items())
     assert "COPY from stdin failed: error from Python: SourceFailed - the source sends no more" in said
     assert said.count('"secret"') == 1, "by the source, which knows it"
     assert road.staged() == []
