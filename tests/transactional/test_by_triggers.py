@@ -21,7 +21,7 @@ from concord.messages.errors import (
     SubscriberInvalid,
 )
 from concord.transactional.upkeep import keep_up
-from tests.conftest import Database
+from tests.conftest import MakeDatabase
 from tests.given.bare_sites import installation
 from tests.given.replicated_accounts import ACCOUNTS
 from tests.given.replicated_sites import Replicated
@@ -79,12 +79,17 @@ def test_an_entry_after_a_copy_and_up_to_the_level_is_another_history(sites: Rep
 
 
 def test_operations_are_kept_until_each_replication_of_their_table_has_passed_them(
-    sites: Replicated, database: Callable[[], Database]
+    sites: Replicated, database: MakeDatabase
 ) -> None:
     """S0-30: one of two is paused; another table's operations do not wait for it."""
     capetown = sites.capetown
     nairobi = Site(
-        "nairobi", capetown.host, capetown.port, database().name, capetown.superuser, capetown.password
+        "nairobi",
+        capetown.host,
+        capetown.port,
+        database(site="capetown").name,
+        capetown.superuser,
+        capetown.password,
     )
     nairobi.run(*ACCOUNTS)
     [account, _] = sites.tables
