@@ -4,7 +4,7 @@ import os
 
 #: One version for all sites, or London's and that of the others: "15,18".
 POSTGRES = "TESTS_POSTGRES"
-#: The version that the demo and the tests have where nobody asks for another one.
+#: The version that the demo and the tests have where no other one is chosen.
 USUAL = 16
 
 

@@ -16,7 +16,7 @@ class Refusal:
 
     @property
     def of_site(self) -> bool:
-        """Is the site refused whatever it carries?"""
+        """Does the reason concern the site as a whole?"""
         return not (self.tables or self.snapshots)
 
 

@@ -39,7 +39,7 @@ def restamp(shadow: Shadow, stamped: str) -> str:
     `stamped` is a subquery of the keys, under their own names, and `concord_deleted`. The rows have been written.
     """
     same = " AND ".join(f"t.{quote(name)} = x.{quote(name)}" for name in shadow.key)
-    # Where a row has gone, one that stands there now has come since, and is not registered.
+    # A row that is found under the key of a deleted one was inserted since, and is not registered.
     writer = (
         f"CASE WHEN NOT x.concord_deleted THEN (SELECT t.xmin FROM {shadow.table.sql} t WHERE {same}) END"
     )

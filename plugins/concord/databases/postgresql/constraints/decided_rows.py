@@ -12,7 +12,7 @@ from concord.jobs.link import LinkJob
 
 
 def write_base(connection: Connection, job: LinkJob, judged: Judged) -> None:
-    """Write one table's base rows for a person, who is told what would not hold. Raises ConstraintViolated."""
+    """Write one table's base rows. Raises ConstraintViolated with each constraint that would not hold."""
     former.open_for(connection, judged.staged.shape)
     left = {judged.staged.shape.table.name} if former.remember(connection, judged) else set()
     merge.write_base(connection, judged, values_move=False)

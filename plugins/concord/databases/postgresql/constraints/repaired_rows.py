@@ -76,7 +76,7 @@ class RepairedRows:
         held = "SELECT NULL::text AS key, NULL::xid AS writer WHERE false"
         if shape.name in self._edited:
             held = f"SELECT key, writer FROM pg_temp.{_held(shape)}"
-        # A row that has no version, and that nobody has edited since the log has been read.
+        # A row that has no version, and no edit since the log has been read.
         untouched = f"{shadow_key} IS NULL AND {untold_edits.whole('t.concord_writer')} < n.since"
         present = f"t.concord_writer = p.{WRITTEN_BY} OR t.concord_writer = h.writer OR {untouched}"
         deleted = "p.deleted AND p.origin <> '' OR h.key IS NOT NULL AND h.writer IS NULL"
@@ -108,7 +108,7 @@ def _locked(shape: Shape, listed: str) -> str:
 
 
 def _refuse_lost_history(connection: Connection, shape: Shape) -> None:
-    """Users' edits since then are known to nobody, also where the writers of rows are."""
+    """Users' edits since then are unknown, even where the writers of rows are known."""
     query = f"SELECT history_lost FROM concord.replicated_table WHERE name = {literal(shape.name)}"
     for (why,) in rows(connection, f"{query} AND history_lost IS NOT NULL"):
         raise ConstraintViolated(

@@ -66,7 +66,7 @@ def problems(
 
 
 def _others(connection: Connection, table: PublishedTable, names: Collection[str]) -> list[tuple[str]]:
-    """Publications of the table beside `names` that leave its generated columns out."""
+    """Publications of the table other than `names` that leave its generated columns out."""
     known = ", ".join(map(literal, names))
     return rows(
         connection,

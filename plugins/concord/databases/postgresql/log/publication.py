@@ -185,7 +185,7 @@ def deviations(
 
     A table that was dropped and made again has left it without a word.
     """
-    name, tables = found.name, generated_columns.as_published(connection, tables)
+    name = found.name
     yield from _own_deviations(connection, name, own)
     yield from _surplus(found, {each.table.oid for each in tables})
     if own.level and _LEVELS not in {each.name for each in found.members.values()}:

@@ -128,7 +128,8 @@ class Replications:
         self, connection: Connection, name: str, tables: Sequence[PublishedTable]
     ) -> Iterator[str]:
         found = publication.find(connection, name)
-        return publication.deviations(connection, found, tables, self._own(name))
+        brought = generated_columns.as_published(connection, tables)
+        return publication.deviations(connection, found, brought, self._own(name))
 
     @property
     def carried(self) -> tuple[TableName, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from concord.databases.contract.quoting import literal
 from concord.databases.contract.refusal import Refusal, of_site, of_table
 from concord.databases.postgresql.calls import signature
 from concord.databases.postgresql.facts import application_triggers, ownership, privileges
@@ -17,7 +16,7 @@ from concord.databases.postgresql.queued import version_columns
 from concord.databases.postgresql.replication import history_table
 from concord.databases.postgresql.replication.provision import Replications
 from concord.databases.postgresql.replication.tables import column_problems, filter_problems
-from concord.databases.postgresql.sites import grants, own_rows, preflight
+from concord.databases.postgresql.sites import grants, log_problems, own_rows, preflight
 from concord.jobs.kept_history import KeptHistory
 from concord.jobs.replication import ReplicationDefinition
 from concord.tables.replication_set import ReplicatedTable
@@ -100,9 +99,7 @@ def _log_refusals(of: Replications, connection: Connection, log_reader: str) -> 
         )
     if not log_reader:
         yield f"{of.site}: it publishes; name the connection of a login with REPLICATION as its log_reader"
-        return
-    found = rows(connection, f"SELECT rolreplication FROM pg_roles WHERE rolname = {literal(log_reader)}")
-    if found != [(True,)]:
+    elif not log_problems.may_read_logs(connection, log_reader):
         yield (
             f"{of.site}: the login {log_reader} has no REPLICATION; a superuser gives it (ALTER ROLE …"
             " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"

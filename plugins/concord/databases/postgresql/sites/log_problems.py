@@ -24,7 +24,7 @@ INTERRUPTED = (
 
 
 def logged(state: SiteState) -> Iterator[Shadow]:
-    """The site's tables whose changes the log tells, as far as they exist."""
+    """The site's tables whose changes the log reports, as far as they exist."""
     for wanted in state.wanted:
         table = state.table(wanted)
         if table is not None and state.site in wanted.by_log:
@@ -44,7 +44,7 @@ def refusals(connection: Connection, site: str, log_reader: str) -> Iterator[str
             f"{site}: its changes are read from the log; name as its log_reader the connection of a login with"
             " REPLICATION"
         )
-    elif not _may_read_logs(connection, log_reader):
+    elif not may_read_logs(connection, log_reader):
         yield (
             f"{site}: the login {log_reader} has no REPLICATION; a superuser gives it (ALTER ROLE {quote(log_reader)}"
             " REPLICATION). Such a login reads every table of the server: let pg_hba.conf admit it from here alone"
@@ -53,7 +53,8 @@ def refusals(connection: Connection, site: str, log_reader: str) -> Iterator[str
         yield f"{site}: {ownership.not_concords(name, owner)}"
 
 
-def _may_read_logs(connection: Connection, log_reader: str) -> bool:
+def may_read_logs(connection: Connection, log_reader: str) -> bool:
+    """Has the login REPLICATION?"""
     found = rows(connection, f"SELECT rolreplication FROM pg_roles WHERE rolname = {literal(log_reader)}")
     return found == [(True,)]
 
@@ -61,7 +62,7 @@ def _may_read_logs(connection: Connection, log_reader: str) -> bool:
 def login_refusals(connection: Connection, facts: SiteFacts, wanted: Installation) -> Iterator[str]:
     """Why the log's reader could not make its slot, tried by logging in. `provision` may still give it CONNECT."""
     login, slot = wanted.reads_log, capture_slot.name_at(connection)
-    if login is None or not _may_read_logs(connection, wanted.log_reader):
+    if login is None or not may_read_logs(connection, wanted.log_reader):
         return
     try:
         with connect(login, "concord provision") as there:
